@@ -1,0 +1,1 @@
+"""Back ends for prompted parts."""

@@ -1,0 +1,1 @@
+"""Questions: sources, supervision, hop examples, the datamodule."""

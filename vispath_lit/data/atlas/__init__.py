@@ -1,0 +1,1 @@
+"""Atlas: the embedded multimodal graph and its questions."""

@@ -1,0 +1,1 @@
+"""Sentence and image encoders, each with a cache on disk."""

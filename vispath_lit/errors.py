@@ -1,0 +1,23 @@
+"""The errors that a user can mend. The command line prints them without a traceback and exits with 1."""
+
+from __future__ import annotations
+
+
+class VisPathError(Exception):
+    """Says what was found, what was expected and what to do next."""
+
+
+class DataError(VisPathError):
+    """A file or line of the user's data is not as it should be; names file and line."""
+
+
+class UnknownEntityError(VisPathError):
+    """An entity or relation id that the graph does not hold."""
+
+
+class CheckpointError(VisPathError):
+    """A checkpoint that is damaged, or was trained on another graph."""
+
+
+class ConfigError(VisPathError):
+    """A value or a combination of values that cannot work; names the key and what is allowed."""

@@ -1,0 +1,1 @@
+"""Metrics, evaluator, comparison, tables, report."""

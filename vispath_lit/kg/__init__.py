@@ -1,0 +1,1 @@
+"""The graph: build, memory-mapped store, names, pictures, frontier expansion."""

@@ -1,0 +1,1 @@
+"""Builds the parts once, in order; fit, evaluate, checkpoint, run record."""

@@ -1,0 +1,1 @@
+"""Scorers, text providers, heads, losses and the LightningModule."""

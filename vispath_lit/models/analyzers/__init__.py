@@ -1,0 +1,1 @@
+"""Question analysis: sketch and depth."""

@@ -1,0 +1,1 @@
+"""The look at the best chains as wholes."""

@@ -1,0 +1,1 @@
+"""Start entities from the image, a name or a granted topic."""

@@ -1,0 +1,1 @@
+"""Eq. 4: what the next hop should look for."""

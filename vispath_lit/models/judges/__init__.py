@@ -1,0 +1,1 @@
+"""Eq. 9-10: evidence and answerability."""

@@ -1,0 +1,1 @@
+"""Text providers: exact, composed, two-stage."""

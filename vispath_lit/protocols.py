@@ -1,0 +1,163 @@
+"""The seams: one Protocol for each step of Algorithm 1, so that a new part is one file and one config.
+
+All are batched over questions. S states, P partial paths, E candidate edges, C chains, d text dimensions
+(see `vispath_lit.types` for the batches). Scores are unbounded logits, higher is better.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol, runtime_checkable
+
+from PIL.Image import Image
+from torch import Tensor
+
+from vispath_lit.types import (
+    Analysis,
+    Candidate,
+    Evidence,
+    Frontier,
+    Intents,
+    Path,
+    Paths,
+    Prediction,
+    Query,
+    Rows,
+    States,
+)
+
+
+class TextEncoder(Protocol):
+    """Sentences to unit vectors; each distinct text is embedded once and cached by content."""
+
+    @property
+    def dim(self) -> int: ...
+    @property
+    def fingerprint(self) -> str: ...
+    def encode(self, texts: Sequence[str]) -> Tensor:
+        """`[n, d]` float32 with unit rows."""
+        ...
+
+    def tokens(self, texts: Sequence[str]) -> tuple[Tensor, Tensor]:
+        """Last hidden states `[n, L, d]` and their mask `[n, L]` (True is a token), padded on the right."""
+        ...
+
+
+class ImageEncoder(Protocol):
+    """Pictures to unit vectors, cached by their pixels."""
+
+    @property
+    def dim(self) -> int: ...
+    @property
+    def fingerprint(self) -> str: ...
+    def encode(self, images: Sequence[Image]) -> Tensor:
+        """`[n, d]` float32 with unit rows."""
+        ...
+
+
+class QuestionAnalyzer(Protocol):
+    """Referring expression, head noun, sketch S_Q and depth D^ of each question."""
+
+    def analyze(self, queries: Sequence[Query]) -> list[Analysis]: ...
+
+
+class Grounder(Protocol):
+    """Start entities, best first, at most K a question; a granted topic comes alone."""
+
+    def ground(self, queries: Sequence[Query], analyses: Sequence[Analysis]) -> list[list[Candidate]]: ...
+
+
+class TextStage(Protocol):
+    """One way to embed edge texts "r ‖ e_t" and chain texts Verbalize(p)."""
+
+    @property
+    def keep(self) -> int | None:
+        """Times the beam width that this stage passes on to the next; None for the last stage."""
+        ...
+
+    def edge_vectors(self, relation: Tensor, tail: Tensor) -> Rows:
+        """A vector for each of `[E]` (signed relation, tail) pairs; equal pairs share a row."""
+        ...
+
+    def chain_vectors(self, chains: Paths) -> Rows:
+        """A vector for each of the C chains."""
+        ...
+
+
+class TextProvider(Protocol):
+    """Exact and composed texts have one stage; two-stage ranks by the first and decides by the second."""
+
+    @property
+    def stages(self) -> tuple[TextStage, ...]: ...
+
+
+class IntentModel(Protocol):
+    """Eq. 4."""
+
+    def __call__(self, states: States) -> Intents: ...
+
+
+class EdgeScorer(Protocol):
+    """Eq. 5."""
+
+    def __call__(self, frontier: Frontier, texts: Rows, intents: Intents) -> Tensor:
+        """Logits `[E]`."""
+        ...
+
+
+class ChainScorer(Protocol):
+    """Eq. 8."""
+
+    def __call__(self, chains: Paths, texts: Rows, objective: Tensor, intents: Intents) -> Tensor:
+        """Logits `[C]`. `objective` is `[S, d]`: SBERT(Q ‖ S_Q ‖ intent text) of each state.
+
+        `intents.vectors` is indexed by the chain's parent path: it holds one row a chain here, `[C, d]`.
+        """
+        ...
+
+
+class ChainExaminer(Protocol):
+    """Looks at the M2 best chains of each question as wholes; an empty pick means "no opinion"."""
+
+    def examine(self, queries: Sequence[Query], chains: Sequence[Sequence[Path]]) -> list[list[int]]:
+        """For each question the positions of the chains to keep."""
+        ...
+
+
+class EvidenceJudge(Protocol):
+    """Eq. 9-10: statement, answerability in [0, 1] and candidate answer from the kept paths."""
+
+    def judge(
+        self,
+        queries: Sequence[Query],
+        analyses: Sequence[Analysis],
+        kept: Sequence[Sequence[Path]],
+        hop: int,
+    ) -> list[Evidence]: ...
+
+
+class AnswerSelector(Protocol):
+    """The final answer from the deciding evidence, else from the paths, else from the image."""
+
+    def select(
+        self,
+        queries: Sequence[Query],
+        evidence: Sequence[Evidence | None],
+        visited: Sequence[Sequence[Path]],
+    ) -> list[tuple[str, int | None, float, str]]:
+        """For each question (answer, entity, confidence, provenance).
+
+        `evidence` is None where no hop was answerable; `visited` then holds every kept path.
+        """
+        ...
+
+
+@runtime_checkable
+class System(Protocol):
+    """What answers questions: VisPath or a rival."""
+
+    @property
+    def name(self) -> str: ...
+    def answer(self, queries: Sequence[Query]) -> list[Prediction]:
+        """Exactly one prediction a query, in order."""
+        ...

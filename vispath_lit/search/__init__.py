@@ -1,0 +1,1 @@
+"""Algorithm 1: grounding, discovery, pruning, answering, loop."""
