@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sized
 from typing import TypeVar
 
 from rich.console import Console
@@ -22,7 +22,7 @@ console = Console(stderr=True)
 
 def track(items: Iterable[T], description: str, total: int | None = None) -> Iterator[T]:
     """Yields `items` under a bar with elapsed and remaining time; silent where stderr is no terminal."""
-    if total is None and hasattr(items, "__len__"):
+    if total is None and isinstance(items, Sized):
         total = len(items)
     columns = (
         SpinnerColumn(),
