@@ -7,6 +7,7 @@ All are batched over questions. S states, P partial paths, E candidate edges, C 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path as FilePath
 from typing import Protocol, runtime_checkable
 
 from PIL.Image import Image
@@ -22,6 +23,7 @@ from vispath_lit.types import (
     Paths,
     Prediction,
     Query,
+    Question,
     Rows,
     States,
 )
@@ -160,4 +162,22 @@ class System(Protocol):
     def name(self) -> str: ...
     def answer(self, queries: Sequence[Query]) -> list[Prediction]:
         """Exactly one prediction a query, in order."""
+        ...
+
+
+class QuestionSource(Protocol):
+    """One data set: a built graph store and its questions by split."""
+
+    @property
+    def name(self) -> str: ...
+    def prepare(self) -> FilePath:
+        """Builds what is missing, with progress, and returns the graph store's folder."""
+        ...
+
+    def questions(self, split: str) -> list[Question]:
+        """The questions of a split in their stored order; empty where the source has no such split.
+
+        Raises:
+            DataError: a file that is missing or malformed.
+        """
         ...

@@ -1,0 +1,172 @@
+"""`vispath ask | predict | kg | data | report`: small commands around the package; `--help` teaches each."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from vispath_lit.errors import VisPathError
+from vispath_lit.launch.main import report
+
+app = typer.Typer(
+    help="Question answering over multimodal knowledge graphs, with the path as evidence.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+)
+kg_app = typer.Typer(help="Build a graph store and look at it.", no_args_is_help=True)
+data_app = typer.Typer(help="Build the embedded data and look at questions.", no_args_is_help=True)
+app.add_typer(kg_app, name="kg")
+app.add_typer(data_app, name="data")
+out = Console()
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
+Checkpoint = Annotated[Path, typer.Option("--ckpt", help="A checkpoint that train.py wrote.")]
+Graph = Annotated[Path | None, typer.Option(help="A graph folder or store; default: the training graph.")]
+Transfer = Annotated[bool, typer.Option("--transfer", help="Allow a graph that the checkpoint never saw.")]
+Overrides = Annotated[
+    list[str] | None, typer.Option("--set", help="A config override such as parts/texts=exact; repeatable.")
+]
+
+
+@app.command()
+def ask(
+    words: Annotated[
+        list[str], typer.Argument(metavar="[IMAGE] QUESTION", help="A picture file, if any, then the question.")
+    ],
+    ckpt: Checkpoint = Path("outputs/latest/checkpoints/best.ckpt"),
+    graph: Graph = None,
+    start: Annotated[str | None, typer.Option(help="The start entity's id, where it is known.")] = None,
+    transfer: Transfer = False,
+    overrides: Overrides = None,
+    as_json: Json = False,
+) -> None:
+    """Answer one question, with the path, the scores and the seconds.
+
+    vispath ask flag.jpg "What money do people use in the country whose flag is shown?"
+
+    vispath ask "What is the capital of the country that France borders to the south?"
+    """
+    from vispath_lit.launch.predictor import VisPath
+
+    if len(words) > 2:
+        raise typer.BadParameter("give one picture (or none) and one question in quotes")
+    image = words[0] if len(words) == 2 else None
+    vispath = VisPath.from_checkpoint(ckpt, graph=graph, transfer=transfer, overrides=overrides or ())
+    answer = vispath.ask(words[-1], image=image, start=start)
+    if as_json:
+        print(json.dumps(answer.to_dict(), ensure_ascii=False))
+        return
+    out.print(f"[bold]{_plain(answer.text) or '(no answer)'}[/]   confidence {answer.confidence:.2f}, {answer.provenance}")
+    for path in answer.paths:
+        out.print(f"  {path.score:7.3f}  {_plain(str(path))}")
+    out.print(f"  {answer.seconds:.2f} s", style="dim")
+
+
+@app.command()
+def predict(
+    questions: Annotated[Path, typer.Argument(help="A JSON Lines file of questions, with or without answers.")],
+    out_file: Annotated[Path, typer.Argument(metavar="OUT", help="Where to write one JSON line a question.")],
+    ckpt: Checkpoint = Path("outputs/latest/checkpoints/best.ckpt"),
+    graph: Graph = None,
+    transfer: Transfer = False,
+    overrides: Overrides = None,
+) -> None:
+    """Answer a file of questions, in order."""
+    from vispath_lit.data.questions import read_questions
+    from vispath_lit.launch.predictor import VisPath
+
+    asked = read_questions(questions)
+    vispath = VisPath.from_checkpoint(ckpt, graph=graph, transfer=transfer, overrides=overrides or ())
+    partial = out_file.with_name(f".{out_file.name}.part")
+    with partial.open("w", encoding="utf8") as file:
+        for question, answer in zip(asked, vispath.predict(asked), strict=True):
+            line = {"question_id": question.id, "question": question.text, **answer.to_dict()}
+            file.write(json.dumps(line, ensure_ascii=False) + "\n")
+    partial.replace(out_file)
+    out.print(f"{len(asked)} answers in {out_file}")
+
+
+@kg_app.command("build")
+def kg_build(
+    folder: Annotated[Path, typer.Argument(help="Holds triples.tsv, entities.tsv, relations.tsv (images.tsv).")],
+    store: Annotated[Path, typer.Argument(metavar="OUT", help="The store to write.")],
+    on_error: Annotated[str, typer.Option(help="fail: stop at the first bad line; skip: count and list them.")] = "fail",
+    as_json: Json = False,
+) -> None:
+    """Build a memory-mapped store from a graph folder."""
+    from vispath_lit.kg.build import build
+
+    built = build(folder, store, on_error=on_error)
+    if as_json:
+        print(json.dumps(built.to_dict(), ensure_ascii=False))
+    else:
+        out.print(built.summary())
+
+
+@kg_app.command("stats")
+def kg_stats(store: Annotated[Path, typer.Argument(help="A built store.")], as_json: Json = False) -> None:
+    """Count entities, triples, relations, types, pictures and degrees."""
+    from vispath_lit.kg.stats import statistics, table
+    from vispath_lit.kg.store import KnowledgeGraph
+
+    found = statistics(KnowledgeGraph.open(store))
+    if as_json:
+        print(json.dumps(found, ensure_ascii=False))
+    else:
+        out.print(table(found))
+
+
+@data_app.command("atlas")
+def data_atlas(
+    folder: Annotated[Path, typer.Argument(metavar="OUT", help="Where graph, store and questions go.")],
+    as_json: Json = False,
+    workers: Annotated[int | None, typer.Option(help="Processes; default one a core.")] = None,
+) -> None:
+    """Build Atlas, the embedded graph and its questions, and print their statistics."""
+    from vispath_lit.data.atlas.build import build_atlas
+
+    found = build_atlas(folder, workers=workers)
+    print(json.dumps(found, ensure_ascii=False, indent=None if as_json else 2))
+
+
+@data_app.command("show")
+def data_show(
+    questions: Annotated[Path, typer.Argument(help="A question file.")],
+    store: Annotated[Path, typer.Argument(help="The store that its paths walk.")],
+    html: Annotated[Path, typer.Argument(metavar="OUT", help="The page to write.")],
+    n: Annotated[int, typer.Option(help="How many.")] = 30,
+    seed: Annotated[int, typer.Option(help="Which ones.")] = 0,
+) -> None:
+    """Write a page of random questions with picture and gold path."""
+    from vispath_lit.data.questions import read_questions
+    from vispath_lit.data.show import show
+    from vispath_lit.kg.store import KnowledgeGraph
+
+    show(read_questions(questions), KnowledgeGraph.open(store), html, n=n, seed=seed)
+    out.print(f"wrote {html}")
+
+
+def _plain(text: str) -> str:
+    """Text from the data with its markup made harmless."""
+    from rich.markup import escape
+
+    return escape(text)
+
+
+def main() -> None:
+    """Runs the command line: exit code 1 for a user's data, 2 for usage, never a traceback for either."""
+    try:
+        app()
+    except VisPathError as error:
+        report(error)
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,94 @@
+"""What a checkpoint holds beside the weights, and the checks before its weights are used."""
+
+from __future__ import annotations
+
+import pickle
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytorch_lightning as pl
+import torch
+from torch import Tensor, nn
+
+import vispath_lit
+from vispath_lit.errors import CheckpointError
+from vispath_lit.launch.parts import World
+
+KEY = "vispath_lit"
+
+
+class Provenance(pl.Callback):
+    """Writes into each checkpoint what its weights were trained on: config, graph and encoders."""
+
+    def __init__(self, config: dict[str, Any], world: World) -> None:
+        self.content = {
+            "version": vispath_lit.__version__,
+            "config": config,
+            "fingerprints": fingerprints(world),
+        }
+
+    def on_save_checkpoint(
+        self, trainer: pl.Trainer, pl_module: pl.LightningModule, checkpoint: dict[str, Any]
+    ) -> None:
+        checkpoint[KEY] = self.content
+
+
+def fingerprints(world: World) -> dict[str, str]:
+    """Content fingerprints of graph and encoders."""
+    return {
+        "graph": world.graph.fingerprint,
+        "text_encoder": world.text_encoder.fingerprint,
+        "image_encoder": world.image_encoder.fingerprint,
+    }
+
+
+def read_checkpoint(path: str | Path) -> dict[str, Any]:
+    """The checkpoint's content, read without executing anything in it.
+
+    Raises:
+        CheckpointError: no such file, a damaged one, or one that this project did not write.
+    """
+    file = Path(path).expanduser()
+    if not file.is_file():
+        raise CheckpointError(f"no checkpoint at {file}; a training run keeps its own under checkpoints/")
+    try:
+        content = torch.load(file, map_location="cpu", weights_only=True)
+    except (RuntimeError, OSError, EOFError, ValueError, KeyError, pickle.UnpicklingError, zipfile.BadZipFile) as error:
+        first = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        raise CheckpointError(f"{file} is damaged or not a checkpoint of tensors alone: {first}") from error
+    if not isinstance(content, dict) or KEY not in content or "state_dict" not in content:
+        raise CheckpointError(f"{file} is a checkpoint, but not of VisPath-Lit: it has no {KEY!r} entry")
+    return content
+
+
+def check_fit(content: dict[str, Any], world: World, transfer: bool) -> None:
+    """Refuses weights trained with another encoder, or on another graph unless `transfer`.
+
+    Raises:
+        CheckpointError: says which fingerprint differs and what to do.
+    """
+    trained, here = content[KEY]["fingerprints"], fingerprints(world)
+    if trained["text_encoder"] != here["text_encoder"]:
+        raise CheckpointError(
+            f"the checkpoint was trained with text encoder {trained['text_encoder']}, this run has "
+            f"{here['text_encoder']}: use the checkpoint's own text_encoder"
+        )
+    if trained["graph"] != here["graph"] and not transfer:
+        raise CheckpointError(
+            f"the checkpoint was trained on graph {trained['graph']}, this run has {here['graph']}: "
+            "say transfer=true (--transfer) to use it on another graph"
+        )
+
+
+def load_weights(module: nn.Module, state: dict[str, Tensor], prefix: str) -> None:
+    """Loads the part of `state` below `prefix` into `module`, exactly.
+
+    Raises:
+        CheckpointError: missing, unexpected or misshapen weights.
+    """
+    own = {key.removeprefix(prefix): value for key, value in state.items() if key.startswith(prefix)}
+    try:
+        module.load_state_dict(own, strict=True)
+    except RuntimeError as error:
+        raise CheckpointError(f"the checkpoint does not fit the configured parts: {error}") from error

@@ -1,0 +1,29 @@
+"""Runs a job so that a user's mistake ends in one clear line, not in a traceback."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+
+import torch
+from omegaconf import DictConfig
+from rich.markup import escape
+
+from vispath_lit.errors import VisPathError
+from vispath_lit.progress import console
+
+
+def guarded(job: Callable[[DictConfig], object], config: DictConfig) -> None:
+    """Runs `job(config)`; a `VisPathError` is printed and ends the process with exit code 1."""
+    try:
+        if config.get("threads"):
+            torch.set_num_threads(int(config.threads))
+        job(config)
+    except VisPathError as error:
+        report(error)
+        sys.exit(1)
+
+
+def report(error: VisPathError) -> None:
+    """Prints the error as one line on stderr."""
+    console.print(f"[bold red]error:[/] {escape(str(error))}", soft_wrap=True, highlight=False)

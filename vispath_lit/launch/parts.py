@@ -1,0 +1,134 @@
+"""Builds the parts once, in order. A part asks for what it needs by the names of its parameters."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from hydra.utils import get_class
+from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import MissingMandatoryValue
+
+from vispath_lit.errors import ConfigError
+from vispath_lit.kg.store import KnowledgeGraph
+from vispath_lit.protocols import ImageEncoder, QuestionSource, System, TextEncoder
+
+# The order in which parts are built: each may ask for the ones before it by name.
+PARTS = (
+    "texts",
+    "analyzer",
+    "grounder",
+    "intent",
+    "edge_scorer",
+    "chain_scorer",
+    "examiner",
+    "judge",
+    "selector",
+    "search",
+)
+
+
+@dataclass(frozen=True)
+class World:
+    """What every system of a run shares: data, graph and encoders, each built once."""
+
+    source: QuestionSource | None
+    graph: KnowledgeGraph
+    text_encoder: TextEncoder
+    image_encoder: ImageEncoder
+    cache_dir: Path
+
+    def resources(self) -> dict[str, Any]:
+        """The names that a part may ask for."""
+        return {
+            "graph": self.graph,
+            "text_encoder": self.text_encoder,
+            "image_encoder": self.image_encoder,
+            "cache_dir": self.cache_dir,
+        }
+
+
+def make(config: Mapping[str, Any], resources: Mapping[str, Any]) -> Any:
+    """Builds `_target_` from its config and the resources that its parameters name.
+
+    A nested mapping with a `_target_` is built first, so that a learned part can wrap a fixed one.
+
+    Raises:
+        ConfigError: a target that does not exist, or parameters that do not fit it.
+    """
+    target = config.get("_target_")
+    if not isinstance(target, str):
+        raise ConfigError(f"a part needs a _target_, found {dict(config)}")
+    try:
+        cls = get_class(target)
+    except Exception as error:  # Hydra raises whatever the import raised
+        raise ConfigError(f"_target_ {target!r} cannot be imported: {error}") from error
+    parameters = inspect.signature(cls).parameters
+    given = {str(key): value for key, value in config.items() if key != "_target_"}
+    unknown = sorted(set(given) - set(parameters))
+    if unknown:
+        raise ConfigError(f"{target} has no parameter {unknown}; it takes {sorted(parameters)}")
+    values = {
+        key: make(value, resources) if isinstance(value, Mapping) and "_target_" in value else value
+        for key, value in given.items()
+    }
+    asked = {key: value for key, value in resources.items() if key in parameters and key not in values}
+    missing = [
+        name
+        for name, parameter in parameters.items()
+        if parameter.default is inspect.Parameter.empty and name not in values and name not in asked
+    ]
+    if missing:
+        raise ConfigError(f"{target} needs {missing}, which neither its config nor the run gives")
+    return cls(**values, **asked)
+
+
+def make_world(config: DictConfig, store: Path | None = None) -> World:
+    """Prepares the data and opens graph and encoders; `store` takes the place of the data's own graph."""
+    cache = Path(config.cache_dir).expanduser()
+    resources: dict[str, Any] = {"cache_dir": cache}
+    source: QuestionSource | None = None
+    if store is None:
+        source = make(section(config.data.source), resources)
+        store = source.prepare()
+    return World(
+        source=source,
+        graph=KnowledgeGraph.open(store),
+        text_encoder=make(section(config.text_encoder), resources),
+        image_encoder=make(section(config.image_encoder), resources),
+        cache_dir=cache,
+    )
+
+
+def make_parts(config: DictConfig, world: World) -> dict[str, Any]:
+    """The parts of one system by name, in the order of `PARTS`."""
+    parts: dict[str, Any] = {}
+    for name in PARTS:
+        if name not in config:
+            raise ConfigError(f"parts.{name} is missing; a system needs {list(PARTS)}")
+        parts[name] = make(section(config[name]), {**world.resources(), **parts})
+    return parts
+
+
+def make_system(config: DictConfig, world: World, parts: Mapping[str, Any]) -> System:
+    """The system that answers with these parts."""
+    system: System = make(section(config), {**world.resources(), **parts})
+    return system
+
+
+def section(node: DictConfig) -> dict[str, Any]:
+    """A config node as resolved plain containers.
+
+    Raises:
+        ConfigError: a value that must be set and is not; names its key.
+    """
+    try:
+        container = OmegaConf.to_container(node, resolve=True, throw_on_missing=True)
+    except MissingMandatoryValue as error:
+        key = str(error).split(":")[-1].strip().splitlines()[0]
+        raise ConfigError(f"{key} is not set: say {key}=VALUE") from error
+    assert isinstance(container, dict)
+    return {str(key): value for key, value in container.items()}

@@ -1,0 +1,206 @@
+"""Answers from a checkpoint, from Python or the command line, in any folder.
+
+    from vispath_lit.launch.predictor import VisPath
+
+    vispath = VisPath.from_checkpoint("outputs/latest/checkpoints/best.ckpt")
+    answer = vispath.ask("What money do people use in the country whose flag is shown?", image="flag.jpg")
+    print(answer.text, answer.path)
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from omegaconf import DictConfig
+from PIL.Image import Image
+
+from vispath_lit.data.queries import to_query
+from vispath_lit.errors import CheckpointError, VisPathError
+from vispath_lit.kg.build import build
+from vispath_lit.kg.fingerprint import folder_fingerprint
+from vispath_lit.kg.images import load_image
+from vispath_lit.kg.store import MANIFEST, KnowledgeGraph
+from vispath_lit.launch.checkpoint import KEY, check_fit, load_weights, read_checkpoint
+from vispath_lit.launch.config import load_config, with_checkpoint
+from vispath_lit.launch.parts import World, make_parts, make_system, make_world
+from vispath_lit.models.model import LearnedParts, learned_parts
+from vispath_lit.progress import track
+from vispath_lit.protocols import System
+from vispath_lit.types import Prediction, Query, Question
+from vispath_lit.types import Path as GraphPath
+
+
+@dataclass(frozen=True, slots=True)
+class ScoredPath:
+    """A kept path in words: `steps` holds (relation label, entity label) pairs from `start`."""
+
+    start: str
+    steps: tuple[tuple[str, str], ...]
+    score: float
+
+    def __str__(self) -> str:
+        return self.start + "".join(f" —{relation}→ {entity}" for relation, entity in self.steps)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """One answered question.
+
+    Attributes:
+        text: the answer; empty where the system abstained or failed.
+        id: the answer's entity id, where it is an entity.
+        path: the best path, or None.
+        paths: all kept paths, best first.
+        start: the start entity's label, empty where none was found.
+        confidence: in [0, 1].
+        provenance: how the answer came about (DESIGN section 1, principle 3).
+        seconds: wall time of the question.
+    """
+
+    text: str
+    id: str | None
+    path: ScoredPath | None
+    paths: tuple[ScoredPath, ...]
+    start: str
+    confidence: float
+    provenance: str
+    hops: int
+    statement: str
+    seconds: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain containers, for JSON."""
+        return asdict(self)
+
+
+class VisPath:
+    """A system ready to answer, with the graph it walks."""
+
+    def __init__(self, system: System, graph: KnowledgeGraph) -> None:
+        self.system = system
+        self.graph = graph
+
+    @classmethod
+    def from_checkpoint(
+        cls,
+        path: str | Path,
+        *,
+        graph: str | Path | None = None,
+        transfer: bool = False,
+        overrides: Sequence[str] = (),
+    ) -> VisPath:
+        """The trained system of a checkpoint.
+
+        Args:
+            path: a checkpoint that `train.py` wrote.
+            graph: a graph folder or built store to walk in place of the training graph's.
+            transfer: allows a graph that the checkpoint was not trained on.
+            overrides: Hydra overrides of `conf/eval.yaml`, such as `parts/texts=exact`.
+
+        Raises:
+            CheckpointError: a damaged checkpoint, or one for another graph without `transfer`.
+        """
+        content = read_checkpoint(path)
+        config = with_checkpoint(load_config("eval", overrides), content[KEY]["config"], overrides)
+        world = make_world(config, _store(graph, Path(config.cache_dir)))
+        check_fit(content, world, transfer)
+        return cls(build_system(config, world, content), world.graph)
+
+    @classmethod
+    def fixed(cls, graph: str | Path, overrides: Sequence[str] = ()) -> VisPath:
+        """The paper's fixed scorers on a graph folder or store: no checkpoint, no training."""
+        config = load_config("eval", ["parts=fixed", *overrides])
+        world = make_world(config, _store(graph, Path(config.cache_dir)))
+        return cls(build_system(config, world, None), world.graph)
+
+    def ask(
+        self, question: str, image: str | Path | Image | None = None, start: str | None = None
+    ) -> Answer:
+        """Answers one question about a picture, or about an entity that it names.
+
+        Args:
+            question: the words.
+            image: a picture file or a Pillow image.
+            start: the start entity's id, where it is known.
+
+        Raises:
+            DataError: a picture that is missing, broken or too large.
+            UnknownEntityError: a `start` that the graph does not hold.
+        """
+        if not question.strip():
+            raise VisPathError("the question is empty")
+        pixels = load_image(image) if isinstance(image, str | Path) else image
+        topic = None if start is None else self.graph.entity_index(start)
+        began = time.perf_counter()
+        (prediction,) = self.system.answer([Query(question, pixels, topic)])
+        return self._answer(prediction, time.perf_counter() - began)
+
+    def predict(self, questions: Sequence[Question], batch_size: int = 64) -> Iterator[Answer]:
+        """Answers many questions; a question with a topic entity starts there, others from image or name."""
+        starts = range(0, len(questions), batch_size)
+        for first in track(starts, "Answering", total=len(starts)):
+            batch = questions[first : first + batch_size]
+            queries = [to_query(question, self.graph, grant_start=True) for question in batch]
+            began = time.perf_counter()
+            predictions = self.system.answer(queries)
+            seconds = (time.perf_counter() - began) / len(batch)
+            for prediction in predictions:
+                yield self._answer(prediction, seconds)
+
+    def _answer(self, prediction: Prediction, seconds: float) -> Answer:
+        graph = self.graph
+        paths = tuple(self._words(path) for path in prediction.paths)
+        entity = prediction.answer_entity
+        return Answer(
+            text=prediction.answer,
+            id=None if entity is None else graph.entity_id(entity),
+            path=paths[0] if paths else None,
+            paths=paths,
+            start=graph.label(prediction.candidates[0].entity) if prediction.candidates else "",
+            confidence=prediction.confidence,
+            provenance=prediction.provenance,
+            hops=prediction.depth,
+            statement=prediction.statement,
+            seconds=seconds,
+        )
+
+    def _words(self, path: GraphPath) -> ScoredPath:
+        labels = self.graph.labels(path.entities)
+        relations = [self.graph.relation_label(relation) for relation in path.relations]
+        return ScoredPath(labels[0], tuple(zip(relations, labels[1:], strict=True)), path.score)
+
+
+def build_system(config: DictConfig, world: World, content: dict[str, Any] | None) -> System:
+    """The configured system with a checkpoint's weights in its learned parts.
+
+    Raises:
+        CheckpointError: learned parts without a checkpoint, or a checkpoint without learned parts.
+    """
+    parts = make_parts(config.parts, world)
+    learned: LearnedParts = learned_parts(parts)
+    trainable = any(True for _ in learned.parameters())
+    if trainable and content is None:
+        raise CheckpointError("learned parts need a checkpoint: say ckpt_path=PATH, or parts=fixed")
+    if content is not None:
+        if not trainable:
+            raise CheckpointError("ckpt_path is given, but no configured part is a learned one")
+        load_weights(learned, content["state_dict"], "parts.")
+    learned.eval()
+    return make_system(config.system, world, parts)
+
+
+def _store(graph: str | Path | None, cache: Path) -> Path | None:
+    """The store of a graph folder, built into the cache by content; a store is used as it is."""
+    if graph is None:
+        return None
+    folder = Path(graph).expanduser()
+    if (folder / MANIFEST).is_file() or not folder.is_dir():
+        return folder
+    store = cache.expanduser() / "stores" / folder_fingerprint(folder)
+    if not (store / MANIFEST).is_file():
+        build(folder, store)
+    return store
