@@ -1,0 +1,1 @@
+"""Questions over Atlas: gold paths, their words, their pictures, their splits."""

@@ -1,0 +1,165 @@
+"""From a gold path to an English question.
+
+The start is named by what its picture shows, every middle relation becomes a noun phrase around the
+phrase before it, and the last relation becomes the question. Three things vary: the forms of the
+relations, how the start is introduced, and whether the question is one sentence or several.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+
+import numpy as np
+
+from vispath_lit.data.atlas.relations import SECTORS
+
+KEPT = 3
+"""The first forms of each list are for all splits, the others for the test splits only."""
+
+SLOT = "{x}"
+LONG = 8
+"""A phrase of more words than this is never put in the middle of a clause."""
+
+
+@dataclass(frozen=True, slots=True)
+class Phrases:
+    """All hand-written forms.
+
+    Attributes:
+        of: relation id to noun phrases around `{x}`.
+        ask: relation id to questions around `{x}`.
+        show: image kind to noun phrases that name the start by its picture.
+        tell: image kind to sentences that introduce it.
+        lead: sentences around `{x}` that introduce an entity on the way.
+        nouns: entity type to noun.
+    """
+
+    of: Mapping[str, tuple[str, ...]]
+    ask: Mapping[str, tuple[str, ...]]
+    show: Mapping[str, tuple[str, ...]]
+    tell: Mapping[str, tuple[str, ...]]
+    lead: tuple[str, ...]
+    nouns: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Worded:
+    """A question in words and whether one of its forms is unknown to training."""
+
+    text: str
+    new_form: bool
+
+
+@cache
+def phrases() -> Phrases:
+    """The forms of `phrases.toml` and `pictures.toml`, borders spelled out by sector."""
+    here = files("vispath_lit.data.atlas.questions")
+    relations = tomllib.loads(here.joinpath("phrases.toml").read_text(encoding="utf-8"))
+    pictures = tomllib.loads(here.joinpath("pictures.toml").read_text(encoding="utf-8"))
+    border = relations.pop("borders")
+    for sector in SECTORS:
+        adjective = sector + "ern"
+        relations[f"borders_{sector}"] = {
+            part: [form.replace("{dn}", adjective).replace("{d}", sector) for form in border[part]]
+            for part in ("of", "ask")
+        }
+    lead, nouns = pictures.pop("lead"), pictures.pop("nouns")
+    return Phrases(
+        of={r: tuple(v["of"]) for r, v in relations.items() if "of" in v},
+        ask={r: tuple(v["ask"]) for r, v in relations.items() if "ask" in v},
+        show={kind: tuple(v["show"]) for kind, v in pictures.items()},
+        tell={kind: tuple(v["tell"]) for kind, v in pictures.items()},
+        lead=tuple(lead["forms"]),
+        nouns=nouns,
+    )
+
+
+class Writer:
+    """Words gold paths; the choices come from one seeded generator.
+
+    Args:
+        held_out: whether the forms kept for the test splits may be used too.
+    """
+
+    def __init__(self, rng: np.random.Generator, *, held_out: bool) -> None:
+        self._rng = rng
+        self._held_out = held_out
+        self._phrases = phrases()
+        self._new = False
+
+    def question(self, kind: str, relations: Sequence[str], types: Sequence[str]) -> Worded:
+        """One wording.
+
+        Args:
+            kind: kind of the start's picture.
+            relations: h relation ids.
+            types: h + 1 entity types, the start first.
+        """
+        self._new = False
+        sentences: list[str] = []
+        hops = len(relations)
+        told, paused = self._plan(hops)
+        if told:
+            sentences.append(self._pick(self._phrases.tell[kind]))
+            subject = self.that(types[0])
+        else:
+            subject = self._pick(self._phrases.show[kind])
+        for hop in range(hops - 1):
+            subject = self._of(relations[hop], subject, types[hop + 1])
+            if hop + 1 == paused:
+                sentences.append(self._pick(self._phrases.lead).replace(SLOT, subject))
+                subject = self.that(types[hop + 1])
+        sentences.append(self._ask(relations[-1], subject, types[-1]))
+        return Worded(" ".join(capital(s) for s in sentences), self._new)
+
+    def that(self, type_: str) -> str:
+        """ "that country": points back to the sentence before."""
+        return f"that {self._phrases.nouns[type_]}"
+
+    def _plan(self, hops: int) -> tuple[bool, int]:
+        """Whether the picture gets its own sentence, and after which hop a sentence ends (0: none)."""
+        told = bool(self._rng.random() < 0.2 + 0.1 * hops)
+        pause = bool(self._rng.random() < 0.15 * hops - 0.1 - 0.1 * told) and hops > 1
+        return told, int(self._rng.integers(max(1, hops - 2), hops)) if pause else 0
+
+    def _of(self, relation: str, subject: str, type_: str) -> str:
+        form = self._pick(fitting(self._phrases.of[relation], subject))
+        return fill(form, subject, self._phrases.nouns.get(type_, type_))
+
+    def _ask(self, relation: str, subject: str, type_: str) -> str:
+        form = self._pick(fitting(self._phrases.ask[relation], subject))
+        return fill(form, subject, self._phrases.nouns.get(type_, type_))
+
+    def _pick(self, forms: Sequence[str | None]) -> str:
+        open_ = [i for i, form in enumerate(forms) if form and (self._held_out or i < KEPT)]
+        chosen = int(open_[int(self._rng.integers(len(open_)))])
+        self._new |= chosen >= KEPT
+        form = forms[chosen]
+        assert form is not None
+        return form
+
+
+def fitting(forms: Sequence[str], subject: str) -> list[str | None]:
+    """The forms that stay readable with this subject; a long one has to stand at the end.
+
+    Where that leaves no form of either share (for all splits, for the test splits), all are kept.
+    """
+    if len(subject.split()) <= LONG:
+        return list(forms)
+    kept = [form if re.search(r"\{x\}\W*$", form) else None for form in forms]
+    return kept if any(kept[:KEPT]) else list(forms)
+
+
+def fill(form: str, subject: str, noun: str) -> str:
+    """The form with its slots filled."""
+    return form.replace("{t}", noun).replace(SLOT, subject)
+
+
+def capital(sentence: str) -> str:
+    """The sentence with its first letter in upper case."""
+    return sentence[:1].upper() + sentence[1:]
