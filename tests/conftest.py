@@ -1,0 +1,106 @@
+"""A small graph about countries and cities that any test may use."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from PIL import Image, ImageDraw
+
+from vispath_lit.kg.build import build
+from vispath_lit.kg.store import KnowledgeGraph
+
+ENTITIES = """\
+id\tlabel\taliases\ttype\tdescription
+fr\tFrance\tFrench Republic|République française\tcountry\tA country in western Europe.
+de\tGermany\tDeutschland\tcountry\tA country in central Europe.
+ch\tSwitzerland\tSuisse|Schweiz\tcountry\t
+mc\tMonaco\t\tcountry\tA city state.
+par\tParis\tCity of Light\tcity\tThe capital of France.
+ber\tBerlin\t\tcity\t
+zur\tZürich\tZurich (city)\tcity\t
+rhi\tRhine\tRhein|Rhin\triver\t
+eur\teuro\tEUR\tcurrency\t
+eu\tEurope\t\tcontinent\t
+pt\tParis\tParis, Texas\tcity\tA city in Texas that shares its name.
+lone\tAtlantis\t\tisland\tConnected to nothing.
+"""
+RELATIONS = """\
+id\tlabel\tinverse_label
+capital\tcapital\tcapital of
+borders\tborders\t
+located_in\tlocated in\t
+currency\tcurrency\t
+flows_through\tflows through\tcrossed by
+largest_city\tlargest city\t
+part_of\tpart of\t
+"""
+# Hubs: eu, eur. Parallel edges: fr-par, mc-mc (a self loop). `borders` holds both ways round.
+TRIPLES = """\
+subject\trelation\tobject
+fr\tcapital\tpar
+fr\tlargest_city\tpar
+de\tcapital\tber
+de\tlargest_city\tber
+ch\tlargest_city\tzur
+mc\tcapital\tmc
+mc\tlargest_city\tmc
+fr\tborders\tde
+de\tborders\tfr
+fr\tborders\tch
+ch\tborders\tfr
+de\tborders\tch
+ch\tborders\tde
+fr\tborders\tmc
+mc\tborders\tfr
+fr\tcurrency\teur
+de\tcurrency\teur
+mc\tcurrency\teur
+fr\tlocated_in\teu
+de\tlocated_in\teu
+ch\tlocated_in\teu
+mc\tlocated_in\teu
+par\tlocated_in\tfr
+ber\tlocated_in\tde
+zur\tlocated_in\tch
+par\tpart_of\tfr
+rhi\tflows_through\tde
+rhi\tflows_through\tfr
+rhi\tflows_through\tch
+rhi\tlocated_in\teu
+fr\tcapital\tpar
+"""
+IMAGES = """\
+entity\tpath\tkind
+fr\timages/fr.png\tflag
+de\timages/de.png\tflag
+fr\timages/outline.jpg\toutline
+"""
+STRIPES = {"fr": ("blue", "white", "red"), "de": ("black", "red", "gold")}
+
+
+@pytest.fixture
+def toy_folder(tmp_path: Path) -> Path:
+    """12 entities, 7 relations, 30 distinct triples (one written twice), 3 pictures."""
+    folder = tmp_path / "toy"
+    (folder / "images").mkdir(parents=True)
+    tables = {"entities": ENTITIES, "relations": RELATIONS, "triples": TRIPLES, "images": IMAGES}
+    for name, text in tables.items():
+        (folder / f"{name}.tsv").write_text(text, encoding="utf8")
+    for name, colours in STRIPES.items():
+        flag = Image.new("RGB", (60, 40))
+        draw = ImageDraw.Draw(flag)
+        for i, colour in enumerate(colours):
+            draw.rectangle((20 * i, 0, 20 * i + 19, 39), fill=colour)
+        flag.save(folder / "images" / f"{name}.png")
+    outline = Image.new("RGB", (64, 64), "white")
+    ImageDraw.Draw(outline).polygon([(32, 4), (60, 24), (48, 60), (14, 58), (4, 22)], outline="black")
+    outline.save(folder / "images" / "outline.jpg")
+    return folder
+
+
+@pytest.fixture
+def toy_graph(toy_folder: Path) -> KnowledgeGraph:
+    """The store of `toy_folder`, opened."""
+    build(toy_folder, toy_folder.parent / "toy-store")
+    return KnowledgeGraph.open(toy_folder.parent / "toy-store")

@@ -1,0 +1,67 @@
+"""Folds names, so that "São Paulo", "SÃO  PAULO" and, one tier below, "Sao Paulo" find the same entity."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from vispath_lit.kg.lookup import HashTable, hash_table, hash_texts
+
+# Accents of Latin, Greek and Cyrillic, and the vowel points of Hebrew and Arabic. Marks that spell another
+# letter elsewhere (Japanese voicing, Indic vowels) stay.
+_ACCENTS = re.compile("[\u0300-\u036f\u0591-\u05c7\u064b-\u0652\u0670]")
+
+
+def fold(text: str) -> str:
+    """Compatibility form, case folded, white space collapsed to single blanks."""
+    if text.isascii():
+        return " ".join(text.lower().split())
+    folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
+    return " ".join(folded.split())
+
+
+def strip_accents(folded: str) -> str:
+    """The second tier: a folded name without accents."""
+    if folded.isascii():
+        return folded
+    return unicodedata.normalize("NFC", _ACCENTS.sub("", unicodedata.normalize("NFKD", folded)))
+
+
+def name_tables(labels: Any, aliases: Any) -> tuple[HashTable, HashTable]:
+    """Hash tables of all folded names, and of those without accents that differ from the folded ones.
+
+    Args:
+        labels: N texts (Arrow large_string).
+        aliases: N lists of texts (Arrow large_list).
+    """
+    count = np.asarray(pc.list_value_length(aliases).to_numpy(zero_copy_only=False), dtype=np.int64)
+    own = np.arange(len(labels), dtype=np.int32)
+    texts = pa.chunked_array([labels, aliases.flatten()])
+    entities = np.concatenate([own, np.repeat(own, count)])
+    hashes, bare_hashes, differs = _hashes(texts)
+    return hash_table(hashes, entities), hash_table(bare_hashes, entities[differs])
+
+
+def _hashes(texts: Any) -> tuple[NDArray[np.uint64], NDArray[np.uint64], NDArray[np.int64]]:
+    """Hashes of folded names; of accentless ones, and which rows those are.
+
+    Plain ASCII names, nearly all of a large graph, are folded by Arrow and only hashed one by one.
+    """
+    ascii_rows = np.asarray(pc.string_is_ascii(texts).to_numpy(), dtype=bool)
+    plain = pc.ascii_lower(texts.filter(pa.array(ascii_rows)))
+    # \x1c to \x1f count as white space for str.split.
+    plain = pc.ascii_trim(pc.replace_substring_regex(plain, "[\\s\\x0b\\x1c-\\x1f]+", " "), " ")
+    hashes = np.empty(len(texts), dtype=np.uint64)
+    hashes[ascii_rows] = hash_texts(plain.to_numpy(zero_copy_only=False))
+    other = np.flatnonzero(~ascii_rows)
+    folded = [fold(text) for text in texts.take(pa.array(other)).to_pylist()]
+    hashes[other] = hash_texts(folded)
+    bare = [strip_accents(text) for text in folded]
+    differs = np.fromiter((a != b for a, b in zip(folded, bare, strict=True)), dtype=bool, count=len(other))
+    return hashes, hash_texts(b for b, d in zip(bare, differs, strict=True) if d), other[differs]

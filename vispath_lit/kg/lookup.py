@@ -1,0 +1,49 @@
+"""Text to entity without a dictionary in memory: sorted 64-bit hashes, searched in the mapped file.
+
+A hash only proposes: the caller compares the text itself, so a collision costs time, never truth.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import xxhash
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class HashTable:
+    """M (hash, entity) pairs.
+
+    Attributes:
+        hashes: `[M]` uint64, ascending.
+        entities: `[M]` int32; ascending within equal hashes.
+    """
+
+    hashes: NDArray[np.uint64]
+    entities: NDArray[np.int32]
+
+    def find(self, texts: Sequence[str]) -> list[NDArray[np.int32]]:
+        """For each text the entities that may bear it, ascending."""
+        keys = hash_texts(texts)
+        low = np.searchsorted(self.hashes, keys, side="left").tolist()
+        high = np.searchsorted(self.hashes, keys, side="right").tolist()
+        return [self.entities[i:j] for i, j in zip(low, high, strict=True)]
+
+
+def hash_texts(texts: Iterable[str]) -> NDArray[np.uint64]:
+    """`[n]` xxh3 of each text's UTF-8 bytes; a lone surrogate, which no store holds, hashes like any text."""
+    digest = xxhash.xxh3_64_intdigest
+    return np.fromiter((digest(text.encode("utf8", "surrogatepass")) for text in texts), dtype=np.uint64)
+
+
+def hash_table(hashes: NDArray[np.uint64], entities: NDArray[Any]) -> HashTable:
+    """Sorts pairs by (hash, entity) and drops repeated pairs."""
+    order = np.lexsort((entities, hashes))
+    hashes, entities = hashes[order], entities[order].astype(np.int32, copy=False)
+    new = np.ones(len(hashes), dtype=bool)
+    new[1:] = (hashes[1:] != hashes[:-1]) | (entities[1:] != entities[:-1])
+    return HashTable(hashes[new], entities[new])

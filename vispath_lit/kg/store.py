@@ -1,0 +1,264 @@
+"""The graph on disk: both directions as memory-mapped CSR arrays, texts in memory-mapped Arrow.
+
+A store is one folder and may be moved or mounted read-only:
+    manifest.json               format, version, counts, fingerprint, the size of every other file; written last
+    {out,in}_{indptr,relation,tail}.npy     the edges (kg/csr.py)
+    entities.arrow              id, label, aliases, type, description
+    relations.arrow             id, label, inverse_label
+    image_entity.npy, images.arrow, images/ reference images, copied in and named by their content
+    {id,name,bare}_{hash,entity}.npy        look-up of ids and folded names (kg/lookup.py, kg/folding.py)
+Nothing in it is executed or unpickled.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+from torch import Tensor
+
+from vispath_lit.errors import DataError, UnknownEntityError
+from vispath_lit.kg.csr import Ints
+from vispath_lit.kg.lookup import HashTable
+from vispath_lit.kg.manifest import Manifest, damaged
+
+INVERSE = "~"  # Before a relation's id: walked backwards.
+
+
+class KnowledgeGraph:
+    """N entities, R relations, T triples; opened with `KnowledgeGraph.open`.
+
+    Attributes:
+        path: the store's folder.
+        fingerprint: hash of the graph's content, whatever folder it lies in.
+        out_indptr, in_indptr: `[N + 1]` int64.
+        out_relation, in_relation: `[T]` uint16 or int32, unsigned relation of each edge.
+        out_tail, in_tail: `[T]` int32, the entity at the other end; rows sorted by relation, then tail.
+        image_entity: `[n]` int64, the entity of each reference image, ascending.
+    """
+
+    def __init__(self, path: Path, manifest: Manifest) -> None:
+        self.path = path
+        self.fingerprint = manifest.fingerprint
+        self.num_entities = manifest.num_entities
+        self.num_relations = manifest.num_relations
+        self.num_triples = manifest.num_triples
+        n, t = self.num_entities, self.num_triples
+        self.out_indptr: NDArray[np.int64] = self._array("out_indptr", n + 1)
+        self.out_relation: Ints = self._array("out_relation", t)
+        self.out_tail: Ints = self._array("out_tail", t)
+        self.in_indptr: NDArray[np.int64] = self._array("in_indptr", n + 1)
+        self.in_relation: Ints = self._array("in_relation", t)
+        self.in_tail: Ints = self._array("in_tail", t)
+        for indptr in (self.out_indptr, self.in_indptr):
+            if indptr[0] != 0 or indptr[-1] != t:
+                raise damaged(path, f"a row index that ends at {indptr[-1]} where there are {t} triples")
+        self.image_entity: NDArray[np.int64] = self._array("image_entity", manifest.num_images)
+        self._ids = self.table("id")
+        self._entities = self._texts("entities", n)
+        self._relations = self._texts("relations", self.num_relations)
+        self._images = self._texts("images", manifest.num_images)
+
+    @classmethod
+    def open(cls, path: str | Path) -> KnowledgeGraph:
+        """Maps a store that `vispath kg build` wrote.
+
+        Raises:
+            DataError: no store there, one of another version, or one with missing or truncated files.
+        """
+        folder = Path(path).absolute()
+        return cls(folder, Manifest.read(folder))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Worker processes map the store again instead of receiving a copy."""
+        return KnowledgeGraph.open, (self.path,)
+
+    def table(self, name: str) -> HashTable:
+        """The look-up table `id`, `name` or `bare`."""
+        return HashTable(self._array(f"{name}_hash"), self._array(f"{name}_entity"))
+
+    # Entities
+
+    def entity_index(self, id: str) -> int:
+        """The index of an entity's id.
+
+        Raises:
+            UnknownEntityError: the graph does not hold it.
+        """
+        found = self.entity_indices([id])[0]
+        if found < 0:
+            raise UnknownEntityError(
+                f"entity {id[:200]!r} is not in the graph {self.path} ({self.num_entities} entities); "
+                "give an id from the first column of its entities.tsv, not a label"
+            )
+        return int(found)
+
+    def entity_indices(self, ids: Sequence[str]) -> NDArray[np.int64]:
+        """`[n]`: the index of each id, -1 where the graph does not hold it."""
+        found = np.full(len(ids), -1, dtype=np.int64)
+        for i, candidates in enumerate(self._ids.find(ids)):
+            for entity in candidates.tolist():
+                if self.entity_id(entity) == ids[i]:
+                    found[i] = entity
+        return found
+
+    def entity_id(self, entity: int) -> str:
+        return str(self._entities["id"][int(entity)].as_py())
+
+    def entity_ids(self, indices: Sequence[int] | Ints | Tensor) -> list[str]:
+        return _take(self._entities["id"], indices)
+
+    def label(self, entity: int) -> str:
+        return str(self._entities["label"][int(entity)].as_py())
+
+    def labels(self, indices: Sequence[int] | Ints | Tensor) -> list[str]:
+        return _take(self._entities["label"], indices)
+
+    def aliases(self, entity: int) -> tuple[str, ...]:
+        return tuple(self._entities["aliases"][int(entity)].as_py())
+
+    def type_of(self, entity: int) -> str:
+        return str(self._entities["type"][int(entity)].as_py())
+
+    def types(self, indices: Sequence[int] | Ints | Tensor) -> list[str]:
+        return _take(self._entities["type"], indices)
+
+    def description(self, entity: int) -> str:
+        return str(self._entities["description"][int(entity)].as_py())
+
+    def descriptions(self, indices: Sequence[int] | Ints | Tensor) -> list[str]:
+        return _take(self._entities["description"], indices)
+
+    def column(self, name: str) -> Any:
+        """A whole text column (`id`, `label`, `aliases`, `type`, `description`) as a mapped Arrow array."""
+        return self._entities[name]
+
+    def out_degrees(self) -> NDArray[np.int64]:
+        """`[N]`: triples with each entity as subject."""
+        return np.diff(self.out_indptr)
+
+    def in_degrees(self) -> NDArray[np.int64]:
+        """`[N]`: triples with each entity as object."""
+        return np.diff(self.in_indptr)
+
+    def degrees(self) -> NDArray[np.int64]:
+        """`[N]`: edges of each entity in both directions; a self loop counts twice."""
+        return self.out_degrees() + self.in_degrees()
+
+    # Relations, signed: r forwards, R + r backwards.
+
+    @cached_property
+    def _relation_ids(self) -> dict[str, int]:
+        return {id: index for index, id in enumerate(self._relations["id"].to_pylist())}
+
+    def relation_index(self, id: str) -> int:
+        """The signed relation of `id` or `~id`.
+
+        Raises:
+            UnknownEntityError: the graph does not hold it.
+        """
+        name = id.removeprefix(INVERSE)
+        index = self._relation_ids.get(name)
+        if index is None:
+            near = difflib.get_close_matches(name[:200], self._relation_ids, n=3)
+            hint = f"; did you mean {', '.join(map(repr, near))}?" if near else ""
+            raise UnknownEntityError(
+                f"relation {name[:200]!r} is not among the {self.num_relations} of the graph {self.path}{hint}"
+            )
+        return index + self.num_relations * id.startswith(INVERSE)
+
+    def relation_id(self, signed: int) -> str:
+        """`id`, or `~id` for an inverse relation."""
+        r, inverse = self._unsigned(signed)
+        return INVERSE * inverse + str(self._relations["id"][r].as_py())
+
+    def relation_label(self, signed: int) -> str:
+        """The label; of an inverse relation its inverse label, "inverse of X" where the graph has none."""
+        self._unsigned(signed)
+        return self.relation_labels()[int(signed)]
+
+    def relation_labels(self) -> list[str]:
+        """The `[2R]` labels in the order of signed relations."""
+        return self._relation_labels
+
+    @cached_property
+    def _relation_labels(self) -> list[str]:
+        forward: list[str] = self._relations["label"].to_pylist()
+        inverse: list[str] = self._relations["inverse_label"].to_pylist()
+        return forward + [i or f"inverse of {f}" for f, i in zip(forward, inverse, strict=True)]
+
+    def _unsigned(self, signed: int) -> tuple[int, bool]:
+        if not 0 <= signed < 2 * self.num_relations:
+            raise UnknownEntityError(f"signed relation {signed}; expected 0 to {2 * self.num_relations - 1}")
+        return int(signed) % self.num_relations, int(signed) >= self.num_relations
+
+    # Reference images
+
+    @cached_property
+    def image_files(self) -> list[str]:
+        """`[n]` absolute paths, in the order of `image_entity`."""
+        root = self.path / "images"
+        return [str(root / name) for name in self._images["file"].to_pylist()]
+
+    @cached_property
+    def image_kinds(self) -> list[str]:
+        """`[n]` kinds, in the order of `image_entity`."""
+        return list(self._images["kind"].to_pylist())
+
+    def images_of(self, entity: int) -> list[tuple[str, str]]:
+        """(path, kind) of an entity's reference images, in the order in which images.tsv lists them."""
+        low, high = np.searchsorted(self.image_entity, [entity, entity + 1]).tolist()
+        files = self._images["file"].slice(low, high - low).to_pylist()
+        kinds = self._images["kind"].slice(low, high - low).to_pylist()
+        return [(str(self.path / "images" / file), kind) for file, kind in zip(files, kinds, strict=True)]
+
+    # Files
+
+    def _array(self, name: str, length: int | None = None) -> Any:
+        file = self.path / f"{name}.npy"
+        try:
+            array = np.load(file, mmap_mode="r", allow_pickle=False)
+        except (OSError, ValueError, EOFError) as error:
+            raise damaged(self.path, f"{file.name}: {error}") from error
+        if array.ndim != 1 or array.dtype.kind not in "iu" or (length is not None and len(array) != length):
+            raise damaged(
+                self.path,
+                f"{file.name} of {array.dtype} and shape {array.shape}, expected {length or 'n'} integers",
+            )
+        return array.view(np.ndarray)  # A memmap's slices carry Python overhead that hot loops feel.
+
+    def _texts(self, name: str, length: int) -> dict[str, Any]:
+        file = self.path / f"{name}.arrow"
+        try:
+            table = pa.ipc.open_file(pa.memory_map(str(file))).read_all()
+            table.validate()
+        except (OSError, pa.ArrowException) as error:
+            raise damaged(self.path, f"{file.name}: {error}") from error
+        if table.num_rows != length:
+            raise damaged(self.path, f"{file.name} with {table.num_rows} rows, expected {length}")
+        return {
+            key: column.chunk(0) if column.num_chunks else pa.array([], column.type)
+            for key, column in zip(table.column_names, table.columns, strict=True)
+        }
+
+
+def open_graph(path: str | Path) -> KnowledgeGraph:
+    """`KnowledgeGraph.open` as a function, for configs."""
+    return KnowledgeGraph.open(path)
+
+
+def _take(column: Any, indices: Iterable[int] | Ints | Tensor) -> list[str]:
+    rows = np.asarray(indices, dtype=np.int64)
+    if rows.ndim != 1:
+        raise DataError(f"indices of shape {rows.shape}; expected one dimension")
+    taken = column.take(pa.array(rows))
+    if pa.types.is_dictionary(taken.type):
+        taken = taken.dictionary_decode()
+    texts: list[str] = taken.to_numpy(zero_copy_only=False).tolist()
+    return texts
