@@ -1,0 +1,48 @@
+"""Result files that compare byte for byte: sorted keys, rounded numbers, never half-written."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from pathlib import Path
+
+from vispath_lit.evaluation.metrics import MetricError
+
+DIGITS = 6
+
+
+def write_text(path: Path, text: str) -> None:
+    """Writes beside `path` and renames, so that a reader sees the old file or the new one."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(f".{path.name}.partial")
+    with partial.open("w", encoding="utf8", newline="\n") as file:
+        file.write(text)
+    partial.replace(path)
+
+
+def write_json(path: Path, value: object) -> None:
+    """Writes `value` with sorted keys and floats rounded to six digits; the same value gives the same bytes.
+
+    Raises:
+        MetricError: a NaN or infinite number, with its place in the value.
+    """
+    text = json.dumps(rounded(value), ensure_ascii=False, sort_keys=True, indent=2, allow_nan=False)
+    write_text(path, text + "\n")
+
+
+def rounded(value: object, where: str = "") -> object:
+    """A copy in plain containers with string keys, floats rounded to six digits and no negative zero.
+
+    Raises:
+        MetricError: a NaN or infinite number.
+    """
+    if isinstance(value, Mapping):
+        return {str(key): rounded(item, f"{where}/{key}") for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [rounded(item, f"{where}/{i}") for i, item in enumerate(value)]
+    if isinstance(value, float):
+        if not math.isfinite(value):
+            raise MetricError(f"{where or 'the value'} is {value}: expected a finite number.")
+        return round(float(value), DIGITS) + 0.0
+    return value
