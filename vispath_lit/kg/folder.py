@@ -100,7 +100,7 @@ class FolderReader:
         marked = Check(
             _mask(pc.starts_with(ids, "~")),
             lambda row: (
-                f"relation id {ids[row].as_py()!r} begins with ~, which marks an inverse step; rename it"
+                f"relation id {ids[row].as_py()!r} begins with ~, the mark of an inverse step; rename it"
             ),
         )
         checks = [*_escapes(table, bad), *_nonempty(table, columns, ("id", "label")), marked]
@@ -122,9 +122,7 @@ class FolderReader:
             found.append(index)
         keep = self.faults.reject(table, checks)
         if not keep.any():
-            raise DataError(
-                f"{table.path}: every triple was left out; the first faults: {self._first_faults()}"
-            )
+            raise DataError(f"{table.path}: every triple was left out, first: {self._first_faults()}")
         return TripleTable(*(index if keep.all() else index[keep] for index in found))
 
     def images(self, entity_ids: Any) -> ImageTable:
@@ -172,7 +170,7 @@ class FolderReader:
         checks.append(Check(again, lambda row: f"id {ids[row].as_py()!r} was given before; ids are unique"))
         keep = self.faults.reject(table, checks)
         if not keep.any():
-            raise DataError(f"{table.path}: no usable line; the first faults: {self._first_faults()}")
+            raise DataError(f"{table.path}: no usable line; first faults: {self._first_faults()}")
         return pa.array(keep)
 
     def _first_faults(self) -> str:

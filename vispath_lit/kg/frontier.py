@@ -124,7 +124,7 @@ def _returns(
     relation: NDArray[np.int64],
     tail: NDArray[np.int64],
 ) -> NDArray[np.bool_]:
-    """`[E]`: whether an edge is the stored triple of its path's last step (either way round on a self loop)."""
+    """`[E]`: whether an edge is the triple of its path's last step (either way round on a self loop)."""
     last = paths.relations[:, -1].cpu().numpy()
     previous = paths.entities[:, -2].cpu().numpy()
     loop = previous == paths.ends.cpu().numpy()
@@ -144,9 +144,7 @@ def _within_cap(
         return keep
     owner, group = segment[rows], relation[rows]
     turn = _position_in_run((np.diff(owner, prepend=-1) != 0) | (np.diff(group, prepend=-1) != 0))
-    order = np.lexsort(
-        (group, turn, owner)
-    )  # Stable: equal keys do not occur, as a turn is unique in a group.
+    order = np.lexsort((group, turn, owner))  # No ties: a turn occurs once in a group.
     place = _position_in_run(np.diff(owner[order], prepend=-1) != 0)
     keep[rows[order[place >= cap]]] = False
     return keep
@@ -161,7 +159,7 @@ def _position_in_run(first: NDArray[np.bool_]) -> NDArray[np.int64]:
 def _relation_rows(
     indptr: NDArray[np.int64], relation: Ints, entities: NDArray[np.int64], wanted: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Where the edges of relation `wanted` begin and end in each entity's row, by bisection in all rows at once."""
+    """Where the edges of relation `wanted` begin and end in each row, by bisection in all rows at once."""
     start, stop = indptr[entities], indptr[entities + 1]
     return _bisect(relation, start, stop, wanted), _bisect(relation, start, stop, wanted + 1)
 

@@ -6,7 +6,7 @@ import warnings
 from pathlib import Path
 
 import numpy as np
-from PIL import Image, ImageOps
+from PIL import Image, ImageOps, UnidentifiedImageError
 
 from vispath_lit.errors import DataError
 
@@ -107,6 +107,6 @@ def _eight_bits(image: Image.Image) -> Image.Image:
 def _reason(error: Exception) -> str:
     if isinstance(error, Image.DecompressionBombError):
         return f"the image has too many pixels ({error})"
-    if isinstance(error, Image.UnidentifiedImageError):
+    if isinstance(error, UnidentifiedImageError):
         return f"not an image in one of the formats {', '.join(FORMATS)}"
     return f"the image is damaged ({type(error).__name__}: {error})"

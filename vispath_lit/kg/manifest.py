@@ -57,7 +57,8 @@ class Manifest:
             found = (folder / name).stat().st_size if (folder / name).is_file() else None
             if "/" in name or "\\" in name or found != size:
                 raise damaged(folder, f"{name} of {found or 'no'} bytes, expected {size}")
-        return cls(fingerprint, *(int(str(record[key])) for key in counts), files)
+        entities, relations, triples, images = (int(str(record[key])) for key in counts)
+        return cls(fingerprint, entities, relations, triples, images, files)
 
 
 def is_store(folder: Path) -> bool:

@@ -1,7 +1,7 @@
 """The graph on disk: both directions as memory-mapped CSR arrays, texts in memory-mapped Arrow.
 
 A store is one folder and may be moved or mounted read-only:
-    manifest.json               format, version, counts, fingerprint, the size of every other file; written last
+    manifest.json               format, version, counts, fingerprint, sizes of the other files; written last
     {out,in}_{indptr,relation,tail}.npy     the edges (kg/csr.py)
     entities.arrow              id, label, aliases, type, description
     relations.arrow             id, label, inverse_label
@@ -169,7 +169,7 @@ class KnowledgeGraph:
             near = difflib.get_close_matches(name[:200], self._relation_ids, n=3)
             hint = f"; did you mean {', '.join(map(repr, near))}?" if near else ""
             raise UnknownEntityError(
-                f"relation {name[:200]!r} is not among the {self.num_relations} of the graph {self.path}{hint}"
+                f"relation {name[:200]!r} is not one of the {self.num_relations} of {self.path}{hint}"
             )
         return index + self.num_relations * id.startswith(INVERSE)
 

@@ -1,9 +1,9 @@
-"""Reads and writes the tab-separated files of a graph folder (DESIGN section 3).
+r"""Reads and writes the tab-separated files of a graph folder (DESIGN section 3).
 
 A clean file is read in one vectorised pass. Only when that fails does a second pass go line by line: it
 finds each malformed line and, where bad lines are to be skipped, copies the good ones and reads those.
 Line ends may be LF, CRLF or CR; a byte order mark and blank lines are ignored. Inside a field a tab,
-newline, carriage return or backslash is written `\\t`, `\\n`, `\\r`, `\\\\`.
+newline, carriage return or backslash is written `\t`, `\n`, `\r`, `\\`.
 """
 
 from __future__ import annotations
@@ -162,7 +162,7 @@ def _read_good_lines(path: Path, header: list[str], report: Report) -> tuple[dic
 
 
 def _lines(path: Path) -> Iterator[tuple[int, str]]:
-    """Numbered lines without their ends; undecodable bytes become lone surrogates, over-long lines are cut."""
+    """Numbered lines without their ends; bad bytes become lone surrogates, over-long lines are cut."""
     with path.open(encoding="utf-8-sig", errors="surrogateescape", newline=None) as file:
         number = 0
         while line := file.readline(MAX_LINE + 1):
@@ -197,7 +197,7 @@ def unescape(column: Any) -> tuple[Any, NDArray[np.bool_]]:
 
 
 def mark_escapes(column: Any) -> tuple[Any, NDArray[np.bool_]]:
-    """As `unescape`, with each escaped backslash left as NUL. Pairs go first, so runs are read left to right."""
+    """As `unescape`, with escaped backslashes left as NUL. Pairs go first: runs are read left to right."""
     if not pc.any(pc.match_substring(column, "\\")).as_py():
         return column, np.zeros(len(column), dtype=bool)
     for escape, meaning in (("\\\\", MARK), ("\\t", "\t"), ("\\n", "\n"), ("\\r", "\r")):
@@ -206,7 +206,7 @@ def mark_escapes(column: Any) -> tuple[Any, NDArray[np.bool_]]:
 
 
 def split_aliases(column: Any) -> tuple[Any, NDArray[np.bool_]]:
-    """Decodes a column of aliases joined by `|` (`\\|` inside an alias); empty and repeated ones are dropped.
+    r"""Decodes aliases joined by `|` (`\|` inside an alias); empty and repeated ones are dropped.
 
     Returns:
         An Arrow list<large_string> column and `[n]` bool, the rows with an escape that means nothing.
@@ -249,8 +249,6 @@ def write_table(path: Path, header: Sequence[str], rows: Iterable[Sequence[str]]
         for number, row in enumerate(rows, start=2):
             line = "\t".join(row)
             if len(row) != len(header) or line.count("\t") != len(row) - 1 or "\n" in line or "\r" in line:
-                raise DataError(
-                    f"{path}, line {number}: {list(row)!r} does not fit the columns {list(header)}"
-                )
+                raise DataError(f"{path}, line {number}: {list(row)!r} does not fit {list(header)}")
             file.write(line + "\n")
     partial.replace(path)
