@@ -1,0 +1,163 @@
+"""Finds entities by name: exactly, as mentions inside a question, and by embedding."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vispath_lit.errors import ConfigError
+from vispath_lit.kg.folding import fold, strip_accents
+from vispath_lit.kg.name_vectors import NameMatch, NameVectors
+from vispath_lit.kg.store import KnowledgeGraph
+from vispath_lit.protocols import TextEncoder
+
+MAX_WORDS = 8  # Words of the longest name that is looked for in a text.
+MAX_SIGNS = 16  # The same in scripts without blanks, where each sign stands for itself.
+MIN_LENGTH = 2  # Characters of the shortest name that counts as a mention.
+
+# Scripts written without blanks between words (Thai to Khmer, kana, Han, Hangul with its attached particles).
+_SIGN = (
+    "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"
+)
+# Marks that belong to a word though they are no letters: accents, vowel points, Indic vowels.
+_MARK = "\u0300-\u036f\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0670\u0900-\u0dff"
+_TOKEN = re.compile(f"(?P<sign>[{_SIGN}])|(?:(?![{_SIGN}])[\\w{_MARK}])+")
+
+
+class Mention(NamedTuple):
+    """A name inside a text.
+
+    Attributes:
+        span: start and end in the text.
+        entities: all entities of that name, those whose label it is first, then by index.
+    """
+
+    span: tuple[int, int]
+    entities: tuple[int, ...]
+
+
+class NameIndex:
+    """Labels and aliases of a graph, looked up in its memory-mapped tables.
+
+    Two names are equal if they fold to the same text (Unicode form, case and white space). Where no name is,
+    accents are ignored as well.
+
+    Args:
+        encoder: for `search`; without one only exact look-up works.
+        cache_dir: where name vectors are kept, by fingerprints of graph and encoder; None keeps none.
+        aliases: `search` also looks among aliases; the exact look-up always does.
+    """
+
+    def __init__(
+        self,
+        graph: KnowledgeGraph,
+        encoder: TextEncoder | None = None,
+        cache_dir: str | Path | None = None,
+        aliases: bool = False,
+    ) -> None:
+        self.graph = graph
+        self._encoder = encoder
+        self._cache_dir = None if cache_dir is None else Path(cache_dir)
+        self._aliases = aliases
+        self._names = graph.table("name")
+        self._bare = graph.table("bare")
+
+    def exact(self, name: str) -> tuple[int, ...]:
+        """The entities of that name, those whose label it is first, then by index; empty where none is."""
+        return self._resolve(*self._candidates([fold(name)])[0])
+
+    def find_mentions(self, text: str) -> list[Mention]:
+        """The longest names in a text, left to right and disjoint; of equally long ones the first wins."""
+        spans = list(_windows(text))
+        found = self._candidates([fold(text[start:end]) for start, end in spans])
+        hits = [i for i, (_, candidates) in enumerate(found) if len(candidates)]
+        hits.sort(key=lambda i: (spans[i][0] - spans[i][1], spans[i][0]))
+        taken = np.zeros(len(text), dtype=bool)
+        mentions = []
+        for i in hits:
+            start, end = spans[i]
+            if not taken[start:end].any() and (entities := self._resolve(*found[i])):
+                taken[start:end] = True
+                mentions.append(Mention((start, end), entities))
+        return sorted(mentions)
+
+    def search(self, texts: Sequence[str], k: int = 20) -> list[list[NameMatch]]:
+        """For each text at most k entities with the nearest names by cosine, best first.
+
+        Raises:
+            ConfigError: the index has no encoder, or k is below 1.
+        """
+        if k < 1:
+            raise ConfigError(f"k is {k}; expected at least 1")
+        return self._vectors.search(texts, k)
+
+    @cached_property
+    def _vectors(self) -> NameVectors:
+        if self._encoder is None:
+            raise ConfigError("this NameIndex has no text encoder; give it one to search by embedding")
+        return NameVectors(self.graph, self._encoder, self._cache_dir, self._aliases)
+
+    def _candidates(self, folded: list[str]) -> list[tuple[str, NDArray[np.int32]]]:
+        """For each folded name the text that a name must have and the entities whose hash says so."""
+        bare = [strip_accents(name) for name in folded]
+        result = []
+        for name, stripped, same, same_bare, accented in zip(
+            folded,
+            bare,
+            self._names.find(folded),
+            self._names.find(bare),
+            self._bare.find(bare),
+            strict=True,
+        ):
+            if len(same) and self._resolve(name, same):
+                result.append((name, same))
+            else:
+                result.append((stripped, np.union1d(same_bare, accented)))
+        return result
+
+    def _resolve(self, name: str, candidates: NDArray[np.int32]) -> tuple[int, ...]:
+        """The candidates that bear `name`, folded or folded without accents: by label, then by alias."""
+        ranked = []
+        for entity in candidates.tolist():
+            if _equal(self.graph.label(entity), name):
+                ranked.append((0, entity))
+            elif any(_equal(alias, name) for alias in self.graph.aliases(entity)):
+                ranked.append((1, entity))
+        return tuple(entity for _, entity in sorted(ranked))
+
+
+def _equal(written: str, name: str) -> bool:
+    folded = fold(written)
+    return folded == name or strip_accents(folded) == name
+
+
+def _windows(text: str) -> Iterator[tuple[int, int]]:
+    """Spans of up to MAX_WORDS words; also with the punctuation that touches them ("U.S.", "C++")."""
+    tokens = list(_TOKEN.finditer(text))
+    for i, first in enumerate(tokens):
+        starts = {first.start(), _run_start(text, first.start())}
+        limit = MAX_SIGNS if first["sign"] else MAX_WORDS
+        for last in tokens[i : i + limit]:
+            ends = {last.end(), _run_end(text, last.end())}
+            for start in sorted(starts):
+                for end in sorted(ends):
+                    if end - start >= MIN_LENGTH:
+                        yield start, end
+
+
+def _run_start(text: str, position: int) -> int:
+    while position > 0 and not (text[position - 1].isspace() or _TOKEN.match(text[position - 1])):
+        position -= 1
+    return position
+
+
+def _run_end(text: str, position: int) -> int:
+    while position < len(text) and not (text[position].isspace() or _TOKEN.match(text[position])):
+        position += 1
+    return position
