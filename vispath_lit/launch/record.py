@@ -1,0 +1,194 @@
+"""The run folder: what was run, on what, with which versions, and what came of it.
+
+outputs/<job>/<time>/
+    config.yaml         the resolved config, secrets removed
+    versions.json       Python, platform, packages
+    fingerprints.json   graph, questions, encoders, checkpoint
+    metrics.json        the tables (DESIGN section 5)
+    predictions.jsonl   one line a question, and beside it those of other protocols and of the fixed
+    system report.html         the same for people
+outputs/latest          the newest run
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import tempfile
+from collections.abc import Mapping
+from datetime import datetime
+from importlib import metadata
+from pathlib import Path
+
+from omegaconf import OmegaConf
+
+from vispath_lit.errors import ConfigError, DataError
+from vispath_lit.evaluation.comparison import NOTHING
+from vispath_lit.evaluation.files import write_json, write_text
+
+REDACTED = "<removed>"
+LATEST = "latest"
+_SECRET = frozenset(
+    ("key", "apikey", "token", "secret", "password", "passwd", "passphrase", "credential", "authorization")
+)
+_SECRETS = frozenset(f"{word}s" for word in _SECRET)
+_IN_URL = re.compile(r"(?<=://)[^/\s:@]*:[^/\s@]*@")
+_IN_TEXT = re.compile(r"(?i)\b(bearer|basic)\s+[\w.~+/=-]{8,}")
+
+
+class RunRecord:
+    """Writes the files of one run folder, each by a temporary name that is renamed."""
+
+    def __init__(self, folder: str | Path) -> None:
+        self.folder = Path(folder).absolute()
+        self.folder.mkdir(parents=True, exist_ok=True)
+
+    @classmethod
+    def create(cls, root: str | Path, job: str, time: datetime) -> RunRecord:
+        """A new folder `root/job/time`; a run in the same second gets `-2`, `-3`, ... behind it.
+
+        Raises:
+            ConfigError: a job name that is no plain folder name.
+        """
+        if not re.fullmatch(r"[\w][\w.+-]*", job):
+            raise ConfigError(f"job={job!r}: expected letters, digits, '.', '_', '+' or '-'")
+        stamp = f"{time:%Y-%m-%d_%H-%M-%S}"
+        number = 1
+        while True:
+            folder = Path(root) / job / (stamp if number == 1 else f"{stamp}-{number}")
+            try:
+                folder.mkdir(parents=True)
+            except FileExistsError:
+                number += 1
+            else:
+                return cls(folder)
+
+    def config(self, resolved: Mapping[str, object]) -> None:
+        """Writes `config.yaml` from plain containers (`OmegaConf.to_container(..., resolve=True)`)."""
+        write_text(self.folder / "config.yaml", OmegaConf.to_yaml(without_secrets(resolved)))
+
+    def versions(self) -> None:
+        """Writes `versions.json`."""
+        write_json(self.folder / "versions.json", versions())
+
+    def fingerprints(self, found: Mapping[str, str]) -> None:
+        """Writes `fingerprints.json`."""
+        write_json(self.folder / "fingerprints.json", dict(found))
+
+    def metrics(self, found: Mapping[str, object]) -> None:
+        """Writes `metrics.json`: sorted keys, six digits; NaN is refused."""
+        write_json(self.folder / "metrics.json", found)
+
+    def predictions(self, protocol: str = NOTHING, *, fixed: bool = False) -> Path:
+        """Where the evaluator writes; `predictions.jsonl` is the main table's."""
+        parts = ["predictions", *(["fixed"] if fixed else []), *([] if protocol == NOTHING else [protocol])]
+        return self.folder / f"{'.'.join(parts)}.jsonl"
+
+    @property
+    def report(self) -> Path:
+        """Where the report goes."""
+        return self.folder / "report.html"
+
+
+def without_secrets(value: object) -> object:
+    """A copy in which what may be a secret is replaced, and the home folder is written `~`.
+
+    A value is removed where a word of its key is key, token, secret, password or the like (`api_key`,
+    `hfToken`), and so are credentials inside URLs and authorization headers; counts such as
+    `max_tokens: 512` stay.
+    """
+    if isinstance(value, Mapping):
+        return {
+            str(key): REDACTED if _is_secret(str(key), item) else without_secrets(item)
+            for key, item in value.items()
+        }
+    if isinstance(value, (list, tuple)):
+        return [without_secrets(item) for item in value]
+    if isinstance(value, str):
+        clean = _IN_TEXT.sub(rf"\1 {REDACTED}", _IN_URL.sub(f"{REDACTED}@", value))
+        return _without_home(clean)
+    if isinstance(value, Path):
+        return _without_home(str(value))
+    return value
+
+
+def _is_secret(name: str, value: object) -> bool:
+    if value is None or isinstance(value, bool):
+        return False
+    words = set(re.split(r"[\W_]+", re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()))
+    countable = isinstance(value, (int, float))
+    return bool(words & _SECRET) or (bool(words & _SECRETS) and not countable)
+
+
+def _without_home(text: str) -> str:
+    home = str(Path.home())
+    if len(home) < 2:
+        return text
+    return re.sub(rf"{re.escape(home)}(?=/|$)", "~", text)
+
+
+def versions() -> dict[str, object]:
+    """Python, system and every installed package; no host, user or folder name."""
+    packages: dict[str, str] = {}
+    for found in metadata.distributions():
+        if name := found.metadata["Name"]:  # The first on the path is the one that is imported.
+            packages.setdefault(name.lower().replace("_", "-"), found.version)
+    return {
+        "python": platform.python_version(),
+        "implementation": platform.python_implementation(),
+        "system": platform.system(),
+        "release": platform.release(),
+        "machine": platform.machine(),
+        "cpus": os.cpu_count(),
+        "packages": dict(sorted(packages.items())),
+    }
+
+
+def point_latest(run: str | Path, root: str | Path | None = None) -> Path:
+    """Makes `root/latest` point to `run` by one rename; returns it.
+
+    It is a relative link, so that the outputs folder can be moved; where links are not possible, a text
+    file with the same relative path.
+
+    Args:
+        run: the run folder.
+        root: the outputs folder; default two above `run` (`outputs/<job>/<time>`).
+
+    Raises:
+        ConfigError: `root/latest` is a folder of its own, or `run` lies outside `root`.
+    """
+    folder = Path(run).absolute()
+    outputs = Path(root).absolute() if root is not None else folder.parents[1]
+    latest = outputs / LATEST
+    if not folder.is_relative_to(outputs):
+        raise ConfigError(f"the run {folder.name} lies outside {outputs.name}: {LATEST} cannot point to it")
+    if latest.is_dir() and not latest.is_symlink():
+        raise ConfigError(f"{outputs.name}/{LATEST} is a folder, expected a link; move it away")
+    target = folder.relative_to(outputs)
+    with tempfile.TemporaryDirectory(dir=outputs, prefix=".latest-") as place:
+        partial = Path(place) / LATEST
+        try:
+            partial.symlink_to(target, target_is_directory=True)
+        except (OSError, NotImplementedError):  # Windows without the right, some network drives.
+            partial.write_text(f"{target.as_posix()}\n", encoding="utf8")
+        partial.replace(latest)
+    return latest
+
+
+def latest_run(root: str | Path = "outputs") -> Path:
+    """The run that `root/latest` points to, whether it is a link or a text file.
+
+    Raises:
+        DataError: there is none, or what it points to is gone.
+    """
+    outputs = Path(root).absolute()
+    latest = outputs / LATEST
+    if not latest.exists():
+        raise DataError(f"{outputs.name}/{LATEST} points to no run; run train.py or eval.py first")
+    folder = latest.resolve()
+    if latest.is_file():
+        folder = (outputs / latest.read_text(encoding="utf8").strip()).resolve()
+    if not folder.is_dir() or not folder.is_relative_to(outputs.resolve()):
+        raise DataError(f"{outputs.name}/{LATEST} points to {folder.name}, which is no run in {outputs.name}")
+    return folder
