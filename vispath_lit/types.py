@@ -120,12 +120,15 @@ class Paths:
         relations: `[P, d]` long, signed.
         state: `[P]` long, the question (state) of each path; non-decreasing.
         scores: `[P]` float, the score that kept the path (0 for a start).
+        log_likelihood: `[P]` float, the sum over its steps of the log-softmax of the edge logit among the
+            question's scored edges of that hop; None where nobody counted.
     """
 
     entities: Tensor
     relations: Tensor
     state: Tensor
     scores: Tensor
+    log_likelihood: Tensor | None = None
 
     def __len__(self) -> int:
         return int(self.state.shape[0])
@@ -148,20 +151,23 @@ class Paths:
             entities.new_zeros((len(entities), 0)),
             state,
             torch.zeros(len(entities)),
+            torch.zeros(len(entities)),
         )
 
     def select(self, rows: Tensor, scores: Tensor | None = None) -> Paths:
         """The paths at `rows` (`[C]` long), in that order, with new scores where given."""
         kept = self.scores[rows] if scores is None else scores
-        return Paths(self.entities[rows], self.relations[rows], self.state[rows], kept)
+        likelihood = None if self.log_likelihood is None else self.log_likelihood[rows]
+        return Paths(self.entities[rows], self.relations[rows], self.state[rows], kept, likelihood)
 
     def extend(self, parent: Tensor, relation: Tensor, tail: Tensor) -> Paths:
-        """Eq. 6: path `parent[c]` with one more step `(relation[c], tail[c])`; keeps the parents' scores."""
+        """Eq. 6: path `parent[c]` with one more step `(relation[c], tail[c])`; keeps the parents' values."""
         return Paths(
             torch.cat([self.entities[parent], tail[:, None]], dim=1),
             torch.cat([self.relations[parent], relation[:, None]], dim=1),
             self.state[parent],
             self.scores[parent],
+            None if self.log_likelihood is None else self.log_likelihood[parent],
         )
 
     def records(self) -> list[Path]:

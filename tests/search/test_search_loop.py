@@ -1,0 +1,218 @@
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+import torch
+from search_worlds import ExactTexts, HashEncoder, TableGrounder, World, WorldMaker
+
+from vispath_lit.errors import ConfigError
+from vispath_lit.protocols import TextStage
+from vispath_lit.search.grounding import promote
+from vispath_lit.search.loop import starts
+from vispath_lit.search.pruning import objective_texts, pick
+from vispath_lit.search.settings import SearchSettings
+from vispath_lit.types import Analysis, Candidate, Evidence, Path, Query, States
+
+
+@pytest.fixture
+def world(make_world: WorldMaker) -> World:
+    rng = random.Random(3)
+    triples = [(rng.randrange(12), rng.randrange(3), rng.randrange(12)) for _ in range(60)]
+    return make_world(triples, [f"thing {i}" for i in range(13)], ["likes", "made by", "part of"])
+
+
+def questions(count: int) -> dict[str, list[int]]:
+    return {f"what is number {i}||{1 + i % 3}": [i % 12] for i in range(count)}
+
+
+def test_a_question_gets_the_same_answer_alone_and_in_any_batch(world: World) -> None:
+    table = questions(17)
+    searcher = world.searcher(TableGrounder(table), SearchSettings(m1=4, m2=6, trace="full"))
+    together = searcher.search([Query(text) for text in table])
+    alone = [searcher.search([Query(text)])[0] for text in table]
+    backwards = searcher.search([Query(text) for text in reversed(table)])[::-1]
+    assert together == alone == backwards
+    assert len({one.answer for one in together}) > 3
+
+
+def test_settings_bound_what_each_hop_keeps(world: World) -> None:
+    table = questions(12)
+    chosen = SearchSettings(m1=2, m2=5, m3=3, d_max=3, evidence_checking=False, trace="full")
+    for found in world.searcher(TableGrounder(table), chosen).search([Query(text) for text in table]):
+        before = 1
+        for hop in found.trace:
+            assert len(hop.discovered) <= 2 * before  # Eq. 7
+            assert len(hop.chains) <= 5
+            assert len(hop.kept) <= 3
+            before = len(hop.kept)
+        assert found.provenance == "terminal"
+
+
+def test_a_start_without_edges_is_abstained(world: World) -> None:
+    lonely = world.searcher(TableGrounder({"q||2": [12], "r||1": []}), SearchSettings())
+    stranded, homeless = lonely.search([Query("q||2"), Query("r||1")])
+    for found in (stranded, homeless):
+        assert (found.answer, found.answer_entity, found.provenance) == ("", None, "abstained")
+        assert found.confidence == 0
+        assert (found.paths, found.answer_set, found.ranked) == ((), (), ())
+    assert [c.entity for c in stranded.candidates] == [12]
+    assert homeless.candidates == ()
+
+
+def test_a_walk_that_ends_before_its_depth_is_terminal(make_world: WorldMaker) -> None:
+    world = make_world([(0, 0, 1), (1, 0, 2)], ["a", "b", "c"], ["next"])
+    searcher = world.searcher(TableGrounder({"q||4": [0]}), SearchSettings(inverse=False))
+    (found,) = searcher.search([Query("q||4")])
+    assert found.provenance == "terminal"
+    assert {path.end for path in found.paths} == {1, 2}
+    assert len(found.trace) == 3
+    assert found.trace[-1].kept == ()
+
+
+def test_a_granted_depth_takes_the_place_of_the_predicted_one(world: World) -> None:
+    text = "q||1"
+    searcher = world.searcher(TableGrounder({text: [0]}), SearchSettings(d_max=3))
+    found = searcher.search([Query(text), Query(text, depth=2), Query(text, depth=9), Query(text, depth=0)])
+    assert [one.depth for one in found] == [1, 2, 3, 1]
+    assert [len(one.trace) for one in found] == [1, 2, 3, 1]
+
+
+class Judge:
+    """Answerable at the hops it is told, with the hop as the answer."""
+
+    def __init__(self, hops: set[int]) -> None:
+        self.hops = hops
+
+    def judge(
+        self,
+        queries: Sequence[Query],
+        analyses: Sequence[Analysis],
+        kept: Sequence[Sequence[Path]],
+        hop: int,
+    ) -> list[Evidence]:
+        return [
+            Evidence(f"z{hop}", float(hop in self.hops), None, paths[0].end, tuple(paths), hop)
+            for paths in kept
+        ]
+
+
+@pytest.mark.parametrize(
+    ("answerable", "provenance", "statement", "hops"),
+    [
+        ({1, 2, 3, 4}, "stopped", "z3", 3),  # first hop with eta = 1 and i >= D^
+        ({4}, "stopped", "z4", 4),
+        ({1}, "fallback", "z1", 4),
+        ({1, 2}, "fallback", "z2", 4),  # the latest one wins
+        (set(), "terminal", "", 4),
+    ],
+)
+def test_the_stop_rule_and_the_fallback(
+    world: World, answerable: set[int], provenance: str, statement: str, hops: int
+) -> None:
+    searcher = world.searcher(TableGrounder({"q||3": [0]}), SearchSettings())
+    searcher.judge = Judge(answerable)
+    (found,) = searcher.search([Query("q||3")])
+    assert (found.provenance, found.statement, len(found.trace)) == (provenance, statement, hops)
+    if found.provenance != "terminal":
+        assert len(found.paths[0].relations) == int(statement[1:])
+
+
+def test_two_stages_with_a_wide_shortlist_equal_the_exact_one(world: World) -> None:
+    class TwoStages:
+        @property
+        def stages(self) -> tuple[TextStage, ...]:
+            exact = ExactTexts(world.graph, world.encoder)
+            return ExactTexts(world.graph, Backwards(), keep=50), exact
+
+    class Backwards(HashEncoder):
+        def vector(self, text: str) -> list[float]:
+            return super().vector(text[::-1])
+
+    table = questions(10)
+    queries = [Query(text) for text in table]
+    exact = world.searcher(TableGrounder(table), SearchSettings()).search(queries)
+    assert world.searcher(TableGrounder(table), SearchSettings(), TwoStages()).search(queries) == exact
+
+
+def test_stages_that_cannot_decide_are_refused(world: World) -> None:
+    class Endless:
+        stages = (ExactTexts(world.graph, world.encoder, keep=2),)
+
+    with pytest.raises(ConfigError, match=r"keep \[2\]"):
+        world.searcher(TableGrounder({}), SearchSettings(), Endless())
+
+
+def test_a_hop_carries_the_likelihood_of_its_steps(world: World) -> None:
+    searcher = world.searcher(TableGrounder({}), SearchSettings(m1=3))
+    analysis = Analysis("", "", "", (1.0,))
+    states = States([Query("a"), Query("b")], [analysis] * 2, starts([0, 1]))
+    first = searcher.hop(states)
+    second = searcher.hop(replace(states, paths=first.kept))
+    for step, paths in ((first, states.paths), (second, first.kept)):
+        edges = step.frontier
+        vectors = ExactTexts(world.graph, world.encoder).edge_vectors(edges.relation, edges.tail).dense()
+        logits = (vectors * step.intents.vectors[edges.edge_path]).sum(-1)
+        state = paths.state[edges.edge_path]
+        for row in range(len(step.kept)):
+            parent = int(
+                torch.nonzero(
+                    (paths.entities == step.kept.entities[row, :-1]).all(-1)
+                    & (paths.relations == step.kept.relations[row, :-1]).all(-1)
+                    & (paths.state == step.kept.state[row])
+                )[0, 0]
+            )
+            mine = (
+                (edges.edge_path == parent)
+                & (edges.relation == step.kept.relations[row, -1])
+                & (edges.tail == step.kept.entities[row, -1])
+            )
+            inside = state == step.kept.state[row]
+            expected = logits[mine][0] - torch.logsumexp(logits[inside], 0)
+            assert paths.log_likelihood is not None
+            assert step.kept.log_likelihood is not None
+            total = paths.log_likelihood[parent] + expected
+            assert step.kept.log_likelihood[row].item() == pytest.approx(total.item(), abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("scores", "order"),
+    [
+        ([0.1, 0.16, 0.0], [1, 0, 2]),
+        ([0.1, 0.14, 0.0], [0, 1, 2]),
+        ([0.1, 0.0, 0.155], [0, 1, 2]),  # rank 3 needs delta + 0.01
+        ([0.1, 0.0, 0.165], [2, 0, 1]),
+        ([-1.0, 0.3, 0.3], [1, 0, 2]),  # a tie goes to the better rank
+        ([0.3], [0]),
+    ],
+)
+def test_the_margin_of_eq_3(scores: list[float], order: list[int]) -> None:
+    candidates = [Candidate(e, 1.0, "image") for e in range(len(scores))]
+    assert [c.entity for c in promote(candidates, scores, 0.05)] == order
+
+
+def test_eq_8_leaves_empty_parts_out() -> None:
+    analyses = [Analysis("", "", sketch, (1.0,)) for sketch in ("", "a, b", "")]
+    texts = objective_texts([Query("Q")] * 3, analyses, ["", "", "intent"])
+    assert texts == ["Q", "Q a, b", "Q intent"]
+
+
+def test_the_pick_of_an_examination_keeps_the_order_of_scores() -> None:
+    chains = [Path((0, i), (i // 2,), 1.0 - i / 10) for i in range(6)]
+    assert pick(chains, [4, 1, 4, 3], SearchSettings(m3=2)) == [1, 3]
+    assert pick(chains, [], SearchSettings(m3=2)) == [0, 1]
+    distinct = SearchSettings(m3=3, distinct_relations=True)
+    assert pick(chains, [], distinct) == [0, 2, 4]
+    assert pick(chains, [0, 1, 2], distinct) == [0, 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [("m1", 0), ("m2", -1), ("m3", 31), ("d_max", 0), ("d_max", 99), ("relation_cap", 0), ("hub_cap", 0),
+     ("delta", 0.0), ("gate", 0.0), ("gate", 1.5), ("trace", "all")],
+)  # fmt: skip
+def test_settings_that_cannot_work_name_their_key(key: str, value: object) -> None:
+    with pytest.raises(ConfigError, match=f"search.{key}"):
+        SearchSettings(**{key: value})  # type: ignore[arg-type]

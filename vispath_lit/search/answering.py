@@ -1,0 +1,60 @@
+"""When to stop, and what to answer from (Eq. 9-11)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from vispath_lit.search.settings import SearchSettings
+from vispath_lit.types import Analysis, Candidate, Evidence, HopTrace, Path, Provenance, Query
+
+
+@dataclass(slots=True, eq=False)
+class Walk:
+    """One question on its way through the loop.
+
+    Attributes:
+        analysis: its `hops` is D^, already bounded by D_max.
+        visited: every path kept at any hop.
+        evidence: z*, the latest evidence to answer from.
+        stopped: whether Eq. 11 was met.
+    """
+
+    query: Query
+    analysis: Analysis
+    candidates: Sequence[Candidate]
+    visited: list[Path] = field(default_factory=list)
+    evidence: Evidence | None = None
+    stopped: bool = False
+    trace: list[HopTrace] = field(default_factory=list)
+
+    def take(self, evidence: Evidence, settings: SearchSettings) -> None:
+        """Eq. 10-11: answerable evidence is kept, the latest one wins; at D^ or beyond it ends the search.
+
+        Without evidence checking nothing is asked of the evidence, and nothing stops before D_max.
+        """
+        if not settings.evidence_checking:
+            self.evidence = evidence
+        elif evidence.answerability >= settings.gate:
+            self.evidence = evidence
+            self.stopped = evidence.hop >= self.analysis.hops
+
+    def provenance(self, selected: Provenance, settings: SearchSettings) -> Provenance:
+        """The selector's "stopped" is a fallback before D^, and terminal where nothing is checked."""
+        if selected != "stopped" or self.stopped:
+            return selected
+        return "fallback" if settings.evidence_checking else "terminal"
+
+    def deciding(self, settings: SearchSettings) -> tuple[Path, ...]:
+        """The kept paths behind the answer, best first: those of z*, else the best ever kept."""
+        if self.evidence is not None:
+            return self.evidence.paths
+        return tuple(sorted(self.visited, key=lambda path: -path.score)[: settings.m3])
+
+
+def bound_depth(query: Query, analysis: Analysis, d_max: int) -> Analysis:
+    """D^ = min(D^, D_max), where D^ is the granted depth if a protocol grants one; always at least 1."""
+    hops = min(max(query.depth if query.depth is not None else analysis.hops, 1), d_max)
+    if query.depth is None and hops == analysis.hops:
+        return analysis
+    return replace(analysis, depth=tuple(float(i + 1 == hops) for i in range(d_max)))

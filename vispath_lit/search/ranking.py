@@ -1,0 +1,91 @@
+"""Best first within groups: how every cut of the search ranks, and how it breaks ties."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import torch
+from torch import Tensor
+
+from vispath_lit.protocols import TextStage
+
+
+def best_first(scores: Tensor, group: Tensor) -> Tensor:
+    """`[n]` rows sorted by group, then by score, highest first; ties keep the order of their rows.
+
+    Args:
+        scores: `[n]` finite.
+        group: `[n]` long, below 2^31.
+
+    Raises:
+        ValueError: a score that is not a finite number.
+    """
+    scores = scores.detach().to("cpu", torch.float32)
+    if not bool(torch.isfinite(scores).all()):
+        raise ValueError("a scorer gave a logit that is not a finite number; check its parameters for NaN")
+    # One stable sort of one integer: the group above, the float's bits (made monotone, descending) below.
+    bits = (scores + 0.0).view(torch.int32).to(torch.int64)
+    ascending = torch.where(bits < 0, -(bits + 2**31), bits)
+    return torch.sort((group << 32) - ascending, stable=True).indices
+
+
+def rank_in_run(sorted_key: Tensor) -> Tensor:
+    """`[n]` position of each row within its run of equal neighbours: 0, 1, 2, ..."""
+    _, counts = torch.unique_consecutive(sorted_key, return_counts=True)
+    first = torch.cumsum(counts, 0) - counts
+    return torch.arange(len(sorted_key)) - torch.repeat_interleave(first, counts)
+
+
+def top_per_group(
+    scores: Tensor, group: Tensor, limit: int, kind: Tensor | None = None, cap: int | None = None
+) -> Tensor:
+    """Rows of the `limit` best of each group, sorted by group, then best first.
+
+    Args:
+        scores: `[n]`.
+        group: `[n]` long.
+        kind: `[n]` long; with `cap`, a group takes at most `cap` rows of one kind (its best).
+    """
+    rows = best_first(scores, group)
+    if kind is not None and cap is not None:
+        pair = group[rows] * (int(kind.max()) + 1 if len(kind) else 1) + kind[rows]
+        by_pair = torch.sort(pair, stable=True).indices
+        place = torch.empty_like(by_pair)
+        place[by_pair] = rank_in_run(pair[by_pair])
+        rows = rows[place < cap]
+    return rows[rank_in_run(group[rows]) < limit]
+
+
+def staged_top(
+    stages: Sequence[TextStage],
+    score: Callable[[TextStage, Tensor], Tensor],
+    group: Tensor,
+    width: int,
+    limit: int,
+    kind: Tensor | None = None,
+    cap: int | None = None,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The best rows of each group, where early stages only make a shortlist and the last one decides.
+
+    Args:
+        stages: the last one has `keep` None; each earlier one passes on `keep * width` rows a group.
+        score: logits of the rows `[m]` that a stage is asked about, in their order.
+        group: `[n]` long, non-decreasing.
+        width: the beam width that `keep` multiplies.
+        limit: rows kept a group.
+        kind, cap: see `top_per_group`; the cap of a shortlist is `keep` times as wide.
+
+    Returns:
+        Positions of the kept rows among the scored ones, sorted by group, then best first; the rows that
+        the last stage scored, ascending; their logits.
+    """
+    rows = torch.arange(len(group))
+    for stage in stages[:-1]:
+        keep = 1 if stage.keep is None else stage.keep
+        wide = None if cap is None else keep * cap
+        logits = score(stage, rows)
+        of_kind = None if kind is None else kind[rows]
+        rows = rows[top_per_group(logits, group[rows], keep * width, of_kind, wide).sort().values]
+    logits = score(stages[-1], rows).detach().to("cpu", torch.float32)
+    best = top_per_group(logits, group[rows], limit, None if kind is None else kind[rows], cap)
+    return best, rows, logits
