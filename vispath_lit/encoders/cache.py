@@ -72,9 +72,6 @@ class ContentCache:
             self._scan()
             weakref.finalize(self, _flush_waiting, self._waiting, folder, self._owner)
 
-    def __len__(self) -> int:
-        return sum(len(part) for part in self._parts())
-
     def get(self, keys: Keys) -> tuple[Floats, NDArray[np.int64]]:
         """The rows of `[n, 2]` keys, item after item, and `[n]` rows an item: 0 where the key is unknown."""
         while True:

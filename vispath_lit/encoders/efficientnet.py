@@ -88,7 +88,7 @@ class EfficientNetLite:
             keeps them in memory.
         size: side of the square that the network sees, a multiple of 32.
         pool: cells a side of the pooled feature map.
-        dtype: `auto` computes in bfloat16 where the processor can (2.7 times as fast, cosine 0.998 to float32).
+        dtype: `auto` computes in bfloat16 where the processor can (2.7 times as fast, cosine 0.998).
         batch: pictures in one forward pass; few, so that feature maps stay in the processor's cache.
         threads: threads while embedding; None leaves torch's setting.
     """
