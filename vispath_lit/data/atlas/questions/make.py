@@ -1,0 +1,277 @@
+"""Makes the questions of Atlas: gold paths, splits, words and pictures, in this order."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+
+from vispath_lit.data.atlas.questions.cues import CuePick, Pair, choose_pairs, cue_pairs, read_cues
+from vispath_lit.data.atlas.questions.pictures import Arrow, Strip, Task, draw
+from vispath_lit.data.atlas.questions.plan import SPLITS, HoldOut, Plan
+from vispath_lit.data.atlas.questions.select import Caps, Pick, Picker
+from vispath_lit.data.atlas.questions.starts import Starts, find_starts
+from vispath_lit.data.atlas.questions.statistics import split_statistics, yields
+from vispath_lit.data.atlas.questions.views import ViewRanges
+from vispath_lit.data.atlas.questions.walks import (
+    Walks,
+    functional_steps,
+    nearer_through_inverse,
+    shortest_walks,
+)
+from vispath_lit.data.atlas.questions.wording import Writer, phrases
+from vispath_lit.data.atlas.relations import relations_by_id
+from vispath_lit.data.questions import write_questions
+from vispath_lit.errors import DataError
+from vispath_lit.kg.store import KnowledgeGraph
+from vispath_lit.types import Question
+
+DEPTH = 4
+POOL_OF = {"train": "train", "val": "val"}
+"""The pool of each split's starts; every test split takes the test pool."""
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A question that has its words, and not yet its picture."""
+
+    pick: Pick
+    text: str
+    new_form: bool
+    tags: tuple[str, ...] = ()
+    cue: Arrow | Strip | None = None
+    pair: int | None = None
+
+
+def make_questions(
+    graph: KnowledgeGraph, cues: Path, out: Path, *, workers: int = 1, plan: Plan | None = None
+) -> dict[str, object]:
+    """Writes `<split>.jsonl` and `images/` into `out` and returns their statistics.
+
+    Args:
+        graph: the built store of Atlas.
+        cues: the `cues.json` of its graph.
+        workers: processes that draw pictures; no byte depends on it.
+        plan: sizes; the usual ones where None.
+    """
+    plan = plan or Plan()
+    maker = Maker(graph, cues, plan)
+    drafts = maker.drafts()
+    (out / "images").mkdir(parents=True, exist_ok=True)
+    tasks, questions = maker.finish(drafts, out)
+    draw(tasks, maker.ranges, workers)
+    for split, members in questions.items():
+        write_questions(out / f"{split}.jsonl", members)
+    return {
+        "splits": {s: split_statistics(members) for s, members in questions.items()},
+        "yields": maker.yields,
+        "pictures": len(tasks),
+        "view_ranges": maker.ranges.as_dict(),
+        "fingerprint": fingerprint(out),
+    }
+
+
+def fingerprint(folder: Path) -> str:
+    """A hash of every file of the question folder, names and bytes."""
+    total = hashlib.blake2b(digest_size=16)
+    for path in sorted(p for p in folder.rglob("*") if p.is_file()):
+        total.update(path.relative_to(folder).as_posix().encode())
+        total.update(hashlib.blake2b(path.read_bytes(), digest_size=16).digest())
+    return total.hexdigest()
+
+
+class Maker:
+    """Holds what the steps share: graph, starts, gold paths and seeds."""
+
+    def __init__(self, graph: KnowledgeGraph, cues: Path, plan: Plan) -> None:
+        self.graph, self.plan, self.ranges = graph, plan, ViewRanges()
+        self.relations = [graph.relation_id(r) for r in range(graph.num_relations)]
+        self.starts = find_starts(graph, phrases().show.keys(), plan.seed)
+        self.cues = read_cues(cues, graph)
+        self.held = HoldOut.of(graph, plan.seed)
+        self.yields: dict[str, object] = {}
+        self._types = np.array(graph.column("type").to_pylist(), dtype=object)
+
+    def drafts(self) -> dict[str, list[Draft]]:
+        """The worded questions of every split, not yet in their final order."""
+        found: dict[str, list[Draft]] = {}
+        for pool in ("train", "val", "test"):
+            walks = self.walks(self.starts.of(pool))
+            self.yields[pool] = yields(walks)
+            for split in self.plan.hops:
+                if POOL_OF.get(split, "test") == pool:
+                    found[split] = self.worded(self.picks(split, walks), split)
+            cue_split = "test_cue" if pool == "test" else pool
+            found.setdefault(cue_split, []).extend(self.cue_drafts(cue_split, walks))
+        return {split: found[split] for split in SPLITS if split in found}
+
+    def walks(self, starts: np.ndarray[tuple[int], np.dtype[np.int64]]) -> list[Walks]:
+        """All gold paths from the starts by length, ending where a question may end."""
+        known, words = relations_by_id(), phrases()
+        middle = np.array([r in words.of or r in words.ask for r in self.relations])
+        last = np.array([r in words.ask and known[r].askable for r in self.relations])
+        between = np.array([r in words.of for r in self.relations])
+        found = []
+        for walks in shortest_walks(self.graph, functional_steps(self.graph, middle), starts, DEPTH):
+            fits = last[walks.relations[:, -1]] & between[walks.relations[:, :-1]].all(axis=1)
+            found.append(walks.select(fits))
+        return found
+
+    def picks(self, split: str, walks: Sequence[Walks]) -> list[Pick]:
+        """The gold paths of one split."""
+        rng = np.random.default_rng([self.plan.seed, SPLITS.index(split)])
+        caps = self.plan.caps.get(split, Caps())
+        picker = Picker(self.plan.size(split), self.starts.kinds(), caps, rng)
+        for hops, count in sorted(self.plan.hops[split].items(), reverse=True):
+            part = walks[hops - 1]
+            relation, sequence = self.held.new_relation(part), self.held.new_sequence(part)
+            if split == "test_relation":
+                part = part.select(relation)
+            elif split == "test_composition":
+                part = part.select(sequence & ~relation)
+            else:
+                part = part.select(~sequence & ~relation)
+            picker.take(part, count)
+        return picker.picks
+
+    def worded(self, picks: Sequence[Pick], split: str) -> list[Draft]:
+        """The picks in words."""
+        rng = np.random.default_rng([self.plan.seed, 100 + SPLITS.index(split)])
+        writer = Writer(rng, held_out=split.startswith("test"))
+        drafts = []
+        for pick in picks:
+            words = writer.question(pick.kind, *self._names(pick))
+            drafts.append(Draft(pick, words.text, words.new_form))
+        return drafts
+
+    def cue_drafts(self, split: str, walks: Sequence[Walks]) -> list[Draft]:
+        """Pairs of questions in the same words whose cues differ."""
+        rng = np.random.default_rng([self.plan.seed, 200 + SPLITS.index(split)])
+        usable = [w.select(~self.held.new_relation(w)) for w in walks]
+        usable = [w.select(~self.held.new_sequence(w)) for w in usable]
+        groups = cue_pairs(self.graph, usable, self.starts, self.cues)
+        pool = {f"{mode}_{hop}": len(found) for (mode, hop), found in groups.items()}
+        self.yields[f"{split}_cue_groups"] = pool
+        count = self.plan.pairs[split]
+        cap = max(2, int(0.02 * 2 * count))
+        pairs = choose_pairs(groups, count, cap, max(4, count // 20), rng)
+        writer = Writer(rng, held_out=split.startswith("test"))
+        return [draft for serial, pair in enumerate(pairs) for draft in self._pair(pair, serial, writer)]
+
+    def _pair(self, pair: Pair, serial: int, writer: Writer) -> list[Draft]:
+        first: CuePick = pair[0]
+        relations, types = self._names(first.pick)
+        relations[first.hop - 1] = f"cue_{first.mode}"
+        words = writer.question(first.pick.kind, relations, types)
+        tags = ("cue", f"cue:{first.mode}", f"cue_hop:{first.hop}")
+        return [Draft(p.pick, words.text, words.new_form, tags, p.cue, serial) for p in pair]
+
+    def _names(self, pick: Pick) -> tuple[list[str], list[str]]:
+        relations = [self.relations[r] for r in pick.relations]
+        return relations, [str(self._types[e]) for e in pick.entities]
+
+    def finish(
+        self, drafts: Mapping[str, list[Draft]], out: Path
+    ) -> tuple[list[Task], dict[str, list[Question]]]:
+        """Shuffles every split, gives out ids and pictures."""
+        gallery = Gallery(self.starts, out / "images", self.plan)
+        questions: dict[str, list[Question]] = {}
+        for split, members in drafts.items():
+            rng = np.random.default_rng([self.plan.seed, 300 + SPLITS.index(split)])
+            order = [members[i] for i in rng.permutation(len(members)).tolist()]
+            nearer = self._nearer(order)
+            questions[split] = [
+                self._question(split, serial, draft, gallery.picture(draft, split), nearer[serial])
+                for serial, draft in enumerate(order)
+            ]
+        return gallery.tasks, questions
+
+    def _nearer(self, drafts: Sequence[Draft]) -> list[bool]:
+        """For each draft whether inverse edges give a shorter way to its answer."""
+        nearer = [False] * len(drafts)
+        for hops in range(2, DEPTH + 1):
+            rows = [i for i, d in enumerate(drafts) if len(d.pick.relations) == hops]
+            if rows:
+                entities = np.array([drafts[i].pick.entities for i in rows])
+                relations = np.array([drafts[i].pick.relations for i in rows])
+                flags = nearer_through_inverse(self.graph, Walks(entities, relations))
+                for row, flag in zip(rows, flags.tolist(), strict=True):
+                    nearer[row] = flag
+        return nearer
+
+    def _question(self, split: str, serial: int, draft: Draft, image: Path, nearer: bool) -> Question:
+        graph, pick = self.graph, draft.pick
+        answer = pick.entities[-1]
+        steps = zip(pick.relations, pick.entities[1:], strict=True)
+        tags = [f"image:{draft.pick.kind}", *draft.tags]
+        tags += ["nearer_by_inverse"] * nearer + ["new_form"] * draft.new_form
+        return Question(
+            id=f"atlas-{split}-{serial:05d}",
+            text=draft.text,
+            image=image,
+            answers=tuple(dict.fromkeys([graph.label(answer), *graph.aliases(answer)])),
+            answer_ids=(graph.entity_id(answer),),
+            topic_entity=graph.entity_id(pick.entities[0]),
+            gold_paths=(tuple((self.relations[r], graph.entity_id(e)) for r, e in steps),),
+            hops=len(pick.relations),
+            split=split,
+            tags=tuple(tags),
+            meta={} if draft.pair is None else {"pair": f"{split}-{draft.pair:04d}"},
+        )
+
+
+class Gallery:
+    """Gives every question a picture under a name that tells nothing.
+
+    Training questions about the same start and kind of picture share a few views; every other question
+    has its own.
+    """
+
+    def __init__(self, starts: Starts, folder: Path, plan: Plan) -> None:
+        self.tasks: list[Task] = []
+        self._starts, self._folder, self._plan = starts, folder, plan
+        self._names = np.random.default_rng([plan.seed, 400])
+        self._shared: dict[tuple[int, str, int], Path] = {}
+        self._uses: dict[tuple[int, str], int] = defaultdict(int)
+
+    def picture(self, draft: Draft, split: str) -> Path:
+        """The path of the question's picture, which `tasks` will draw."""
+        start, kind = draft.pick.entities[0], draft.pick.kind
+        if split != "train" or draft.cue is not None:
+            return self._new(start, kind, draft.cue)
+        use = self._uses[start, kind]
+        self._uses[start, kind] += 1
+        key = (start, kind, use % self._plan.train_views)
+        if key not in self._shared:
+            self._shared[key] = self._new(start, kind, None)
+        return self._shared[key]
+
+    def _new(self, start: int, kind: str, cue: Arrow | Strip | None) -> Path:
+        files = self._starts.files[start][kind]
+        path = self._folder / f"{self._names.bytes(8).hex()}.jpg"
+        seed = int(self._names.integers(2**62))
+        self.tasks.append(Task(files[seed % len(files)], str(path), seed, cue))
+        return path
+
+
+def read_statistics(path: Path) -> dict[str, object]:
+    """The statistics that a build wrote.
+
+    Raises:
+        DataError: no such file, or not JSON.
+    """
+    try:
+        found: dict[str, object] = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise DataError(f"{path}: {error}; expected the statistics of a built Atlas: build it anew") from error
+    return found
+
+
+def caps_as_dict(plan: Plan) -> dict[str, object]:
+    """The caps of the splits as plain values, for the statistics."""
+    return {split: asdict(plan.caps.get(split, Caps())) for split in plan.hops}
