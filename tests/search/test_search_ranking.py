@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from vispath_lit.search.discovery import log_softmax_in
-from vispath_lit.search.ranking import best_first, staged_top, top_per_group
+from vispath_lit.models.ranking import best_first
+from vispath_lit.search.ranking import staged_top, top_per_group
 from vispath_lit.types import Paths, Rows
 
 SCORES = st.sampled_from([-3.0, -0.5, -0.0, 0.0, 1e-30, 0.25, 0.5, 1e20])

@@ -1,4 +1,4 @@
-"""Best first within groups: how every cut of the search ranks, and how it breaks ties."""
+"""Every cut of the search: the best rows of each group, by one text stage or by several."""
 
 from __future__ import annotations
 
@@ -7,33 +7,8 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
+from vispath_lit.models.ranking import best_first, rank_in_run
 from vispath_lit.protocols import TextStage
-
-
-def best_first(scores: Tensor, group: Tensor) -> Tensor:
-    """`[n]` rows sorted by group, then by score, highest first; ties keep the order of their rows.
-
-    Args:
-        scores: `[n]` finite.
-        group: `[n]` long, below 2^31.
-
-    Raises:
-        ValueError: a score that is not a finite number.
-    """
-    scores = scores.detach().to("cpu", torch.float32)
-    if not bool(torch.isfinite(scores).all()):
-        raise ValueError("a scorer gave a logit that is not a finite number; check its parameters for NaN")
-    # One stable sort of one integer: the group above, the float's bits (made monotone, descending) below.
-    bits = (scores + 0.0).view(torch.int32).to(torch.int64)
-    ascending = torch.where(bits < 0, -(bits + 2**31), bits)
-    return torch.sort((group << 32) - ascending, stable=True).indices
-
-
-def rank_in_run(sorted_key: Tensor) -> Tensor:
-    """`[n]` position of each row within its run of equal neighbours: 0, 1, 2, ..."""
-    _, counts = torch.unique_consecutive(sorted_key, return_counts=True)
-    first = torch.cumsum(counts, 0) - counts
-    return torch.arange(len(sorted_key)) - torch.repeat_interleave(first, counts)
 
 
 def top_per_group(

@@ -1,0 +1,107 @@
+"""The features of a graph's reference images: computed once, kept in one file, read memory-mapped."""
+
+from __future__ import annotations
+
+import logging
+import os
+import tempfile
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from vispath_lit.errors import DataError
+from vispath_lit.kg.images import load_image
+from vispath_lit.kg.store import KnowledgeGraph
+from vispath_lit.progress import track
+from vispath_lit.protocols import ImageEncoder
+
+log = logging.getLogger(__name__)
+CHUNK = 64
+
+
+class ReferenceImages:
+    """Unit vectors of all n reference images under one encoder.
+
+    A picture that cannot be read is logged, keeps its row and matches nothing.
+
+    Args:
+        cache_dir: the table is kept below it, named by the fingerprints of graph and encoder; None keeps none.
+    """
+
+    def __init__(
+        self, graph: KnowledgeGraph, image_encoder: ImageEncoder, cache_dir: Path | str | None
+    ) -> None:
+        self.graph = graph
+        self.image_encoder = image_encoder
+        name = f"{graph.fingerprint}-{image_encoder.fingerprint}.npy"
+        self._file = None if cache_dir is None else Path(cache_dir) / "references" / name
+
+    @cached_property
+    def vectors(self) -> NDArray[np.float16]:
+        """`[n, d]` float16 unit rows; a row of zeros is an unreadable picture."""
+        shape = (len(self.graph.image_entity), self.image_encoder.dim)
+        if self._file is None:
+            return self._computed(shape)
+        if not self._valid(shape):
+            self._store(self._computed(shape))
+        found: NDArray[np.float16] = np.load(self._file, mmap_mode="r", allow_pickle=False)
+        return found
+
+    @cached_property
+    def entities(self) -> NDArray[np.int64]:
+        """`[m]` the distinct entities that have a picture, ascending."""
+        return np.unique(self.graph.image_entity)
+
+    def similarities(self, images: Tensor) -> Tensor:
+        """`[S, m]`: the cosine of each image `[S, d]` with the nearest picture of each entity; -1 for none."""
+        blocks = []
+        for low in range(0, len(self.vectors), 8192):
+            block = torch.from_numpy(self.vectors[low : low + 8192].astype(np.float32))
+            cosines = images.cpu() @ block.T
+            cosines[:, ~block.any(dim=1)] = -1.0
+            blocks.append(cosines)
+        return self.best_of_each(torch.cat(blocks, dim=1) if blocks else torch.zeros(len(images), 0))
+
+    def best_of_each(self, scores: Tensor) -> Tensor:
+        """`[S, m]`: the maximum of `[S, n]` scores of pictures over those of each entity."""
+        owner = torch.from_numpy(np.searchsorted(self.entities, self.graph.image_entity))
+        best = scores.new_full((len(scores), len(self.entities)), -torch.inf)
+        return best.scatter_reduce(1, owner.expand(len(scores), -1), scores, "amax")
+
+    def _computed(self, shape: tuple[int, int]) -> NDArray[np.float16]:
+        vectors = np.zeros(shape, dtype=np.float16)
+        files = self.graph.image_files
+        for low in track(range(0, len(files), CHUNK), "reading reference images"):
+            rows, images = [], []
+            for row in range(low, min(low + CHUNK, len(files))):
+                try:
+                    images.append(load_image(files[row]))
+                    rows.append(row)
+                except DataError as error:
+                    log.warning("a reference image is left out: %s", error)
+            if rows:
+                vectors[rows] = self.image_encoder.encode(images).cpu().numpy()
+        return vectors
+
+    def _valid(self, shape: tuple[int, int]) -> bool:
+        """Whether the file holds such a table; a damaged one is computed anew."""
+        if self._file is None or not self._file.is_file():
+            return False
+        try:
+            kept = np.load(self._file, mmap_mode="r", allow_pickle=False)
+        except (ValueError, OSError, EOFError) as error:
+            log.warning("%s is damaged (%s) and is written anew", self._file, error)
+            return False
+        return kept.shape == shape and kept.dtype == np.float16
+
+    def _store(self, vectors: NDArray[np.float16]) -> None:
+        assert self._file is not None
+        self._file.parent.mkdir(parents=True, exist_ok=True)
+        descriptor, partial = tempfile.mkstemp(suffix=".npy", dir=self._file.parent)
+        with os.fdopen(descriptor, "wb") as file:
+            np.save(file, vectors, allow_pickle=False)
+        Path(partial).replace(self._file)
