@@ -18,8 +18,9 @@ MOST_ANSWERS = 8
 MOST_PATHS = 3
 
 STYLE = """
-body { font: 16px/1.45 system-ui, sans-serif; margin: 2rem auto; max-width: 62rem; padding: 0 1rem; color: #222; }
-article { display: grid; grid-template-columns: 13rem 1fr; gap: 1.2rem; padding: 1.2rem 0; border-top: 1px solid #ccc; }
+body { font: 16px/1.45 system-ui, sans-serif; margin: 2rem auto; max-width: 62rem; color: #222; }
+article { display: grid; grid-template-columns: 13rem 1fr; gap: 1.2rem; padding: 1.2rem 0; }
+article { border-top: 1px solid #ccc; }
 img { width: 13rem; height: 13rem; object-fit: contain; border: 1px solid #ddd; background: #fff; }
 h2 { font-size: 1.15rem; margin: 0 0 .5rem; }
 .none { width: 13rem; color: #888; }
@@ -28,7 +29,8 @@ h2 { font-size: 1.15rem; margin: 0 0 .5rem; }
 .node.end { border-color: #171; background: #eaf7ea; font-weight: 600; }
 .node small { color: #667; display: block; font-weight: 400; }
 .edge { color: #555; font-size: .88rem; }
-.tag { display: inline-block; font-size: .78rem; background: #eee; border-radius: .7rem; padding: .05rem .6rem; margin-right: .25rem; }
+.tag { display: inline-block; font-size: .78rem; background: #eee; border-radius: .7rem; }
+.tag { padding: .05rem .6rem; margin-right: .25rem; }
 .id { color: #888; font-size: .8rem; }
 """
 

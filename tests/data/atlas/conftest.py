@@ -42,9 +42,11 @@ class ToyAtlas:
 
     def write(self, folder: Path) -> None:
         relations = sorted({relation for _, relation, _ in self.triples})
-        tables = {
-            "entities.tsv": [("id", "label", "aliases", "type", "description")]
-            + [(i, label, f"{label} too", t, "") for i, (label, t) in self.entities.items()],
+        tables: dict[str, list[tuple[str, ...]]] = {
+            "entities.tsv": [
+                ("id", "label", "aliases", "type", "description"),
+                *((i, label, f"{label} too", t, "") for i, (label, t) in self.entities.items()),
+            ],
             "relations.tsv": [("id", "label"), *((r, r.replace("_", " ")) for r in relations)],
             "triples.tsv": [("subject", "relation", "object"), *self.triples],
             "images.tsv": [("entity", "path", "kind"), *self.images],
@@ -74,7 +76,8 @@ def toy_country(toy: ToyAtlas, n: int, rng: np.random.Generator) -> str:
     toy.add(f"volcano:{n}", "rock_type", toy.entity("rock", str(n % 30)))
     for relation, type_, many in (
         ("demonym", "demonym", 96), ("calling_code", "calling_code", 96), ("national_day", "date", 96),
-        ("internet_domain", "internet_domain", 96), ("legislature", "legislature", 80), ("main_export", "product", 40),
+        ("internet_domain", "internet_domain", 96),
+        ("legislature", "legislature", 80), ("main_export", "product", 40),
         ("head_of_state", "person", 96), ("continent", "continent", 5), ("main_religion", "religion", 30),
     ):  # fmt: skip
         toy.add(c, relation, toy.entity(type_, f"{relation}{int(rng.integers(many))}"))

@@ -14,6 +14,7 @@ from vispath_lit.kg.frontier import follow
 from vispath_lit.kg.store import KnowledgeGraph
 from vispath_lit.types import Question
 
+SMALL = ("val", "test_composition", "test_relation")
 PLAN = Plan(
     hops={
         "train": {2: 120, 3: 200, 4: 60},
@@ -24,10 +25,12 @@ PLAN = Plan(
     },
     pairs={"train": 24, "val": 8, "test_cue": 12},
     wording=10,
-    caps={"train": Caps(kind=0.5, relation=0.3, sequence=0.2), "test": Caps(answer=0.04, kind=0.5, relation=0.3, sequence=0.2),
-          "val": Caps(answer=0.2, kind=0.6, relation=0.5, sequence=0.5), "test_composition": Caps(answer=0.2, kind=0.6, relation=0.5, sequence=0.5),
-          "test_relation": Caps(answer=0.2, kind=0.6, relation=1.0, sequence=0.5)},
-)  # fmt: skip
+    caps={
+        "train": Caps(kind=0.5, relation=0.3, sequence=0.2),
+        "test": Caps(answer=0.04, kind=0.5, relation=0.3, sequence=0.2),
+        **{s: Caps(answer=0.2, kind=0.6, relation=1.0, sequence=0.5) for s in SMALL},
+    },
+)
 
 Splits = dict[str, list[Question]]
 
@@ -50,9 +53,12 @@ def test_no_evaluation_start_or_cue_country_is_in_training(splits: Splits) -> No
         assert not starts[split] & starts["train"], split
         assert split == "val" or not starts[split] & starts["val"], split
     cued = {
-        split: {decided_at(q) for q in splits[split] if "cue" in q.tags} for split in ("train", "val", "test_cue")
+        split: {decided_at(q) for q in splits[split] if "cue" in q.tags}
+        for split in ("train", "val", "test_cue")
     }
-    assert cued["train"] and cued["test_cue"] and not cued["train"] & cued["test_cue"]
+    assert cued["train"]
+    assert cued["test_cue"]
+    assert not cued["train"] & cued["test_cue"]
     assert not cued["val"] & (cued["train"] | cued["test_cue"])
 
 
@@ -69,7 +75,8 @@ def test_the_answer_is_the_only_end_and_no_forward_path_is_shorter(
 ) -> None:
     graph = toy_atlas[0]
     for question in (q for members in splits.values() for q in members):
-        assert question.topic_entity is not None and question.hops == len(question.gold_paths[0])
+        assert question.topic_entity is not None
+        assert question.hops == len(question.gold_paths[0])
         start, answer = graph.entity_index(question.topic_entity), graph.entity_index(question.answer_ids[0])
         relations = [graph.relation_index(relation) for relation, _ in question.gold_paths[0]]
         assert follow(graph, start, relations).tolist() == [answer]
@@ -82,7 +89,9 @@ def distance(graph: KnowledgeGraph, start: int, end: int) -> int:
     """Length of the shortest forward path, the slow way."""
     level, seen, steps = {start}, {start}, 0
     while end not in level:
-        level = {int(t) for e in level for t in graph.out_tail[graph.out_indptr[e] : graph.out_indptr[e + 1]]} - seen
+        level = {
+            int(t) for e in level for t in graph.out_tail[graph.out_indptr[e] : graph.out_indptr[e + 1]]
+        } - seen
         seen |= level
         steps += 1
         assert level
@@ -96,7 +105,8 @@ def test_held_out_relations_and_sequences_stay_out_of_training(splits: Splits) -
     seen = {relation for sequence in sequences("train") for relation in sequence}
     assert not seen & set(HELD_OUT_RELATIONS)
     assert all(set(sequence) & set(HELD_OUT_RELATIONS) for sequence in sequences("test_relation"))
-    assert sequences("test_composition") and not sequences("test_composition") & sequences("train")
+    assert sequences("test_composition")
+    assert not sequences("test_composition") & sequences("train")
     assert {r for s in sequences("test_composition") for r in s} <= seen
 
 
@@ -108,7 +118,8 @@ def test_cue_questions_come_in_pairs_of_equal_words_and_different_answers(splits
     for first, second in pairs.values():
         assert (first.text, first.topic_entity) == (second.text, second.topic_entity)
         assert first.answer_ids != second.answer_ids
-        assert first.image is not None and second.image is not None
+        assert first.image is not None
+        assert second.image is not None
         assert first.image.read_bytes() != second.image.read_bytes()
     modes = Counter(tag for q in splits["test_cue"] for tag in q.tags if tag.startswith("cue:"))
     assert min(modes.values()) >= 0.4 * len(splits["test_cue"])
@@ -122,13 +133,19 @@ def test_no_answer_is_too_common(splits: Splits) -> None:
 def test_names_and_ids_tell_nothing(splits: Splits) -> None:
     for question in (q for members in splits.values() for q in members):
         assert question.image is not None
-        assert len(question.image.stem) == 16 and set(question.image.stem) <= set("0123456789abcdef")
+        assert len(question.image.stem) == 16
+        assert set(question.image.stem) <= set("0123456789abcdef")
         assert not any(answer.lower() in question.id for answer in question.answer_ids)
         assert not any(answer in question.text for answer in question.answers)
 
 
 def test_test_questions_share_no_picture(splits: Splits) -> None:
-    images = Counter(q.image for split, members in splits.items() if split not in ("train", "test_wording") for q in members)
+    images = Counter(
+        q.image
+        for split, members in splits.items()
+        if split not in ("train", "test_wording")
+        for q in members
+    )
     assert set(images.values()) == {1}
 
 

@@ -43,7 +43,9 @@ def build_atlas(out: Path, *, workers: int | None = None, plan: Plan | None = No
     return found
 
 
-def build_questions(folder: Path, *, workers: int | None = None, plan: Plan | None = None) -> dict[str, object]:
+def build_questions(
+    folder: Path, *, workers: int | None = None, plan: Plan | None = None
+) -> dict[str, object]:
     """Store, questions and `statistics.json` for the graph at `folder/graph`."""
     report = build(folder / "graph", folder / "store")
     graph = KnowledgeGraph.open(folder / "store")

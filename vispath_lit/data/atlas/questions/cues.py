@@ -137,7 +137,9 @@ def _group(
     border = np.isin(walks.relations, list(borders))
     rows = np.flatnonzero(border[:, hop - 1] & (border.sum(axis=1) == 1))
     drawable = cues.of(mode)
-    for entities, relations in zip(walks.entities[rows].tolist(), walks.relations[rows].tolist(), strict=True):
+    for entities, relations in zip(
+        walks.entities[rows].tolist(), walks.relations[rows].tolist(), strict=True
+    ):
         cue = drawable.get((entities[hop - 1], entities[hop]))
         kind = _kind(mode, hop, starts.files[entities[0]])
         if cue is not None and kind is not None:

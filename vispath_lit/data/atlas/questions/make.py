@@ -268,7 +268,9 @@ def read_statistics(path: Path) -> dict[str, object]:
     try:
         found: dict[str, object] = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise DataError(f"{path}: {error}; expected the statistics of a built Atlas: build it anew") from error
+        raise DataError(
+            f"{path}: {error}; expected the statistics of a built Atlas: build it anew"
+        ) from error
     return found
 
 

@@ -93,7 +93,11 @@ def with_arrow(image: Image.Image, arrow: Arrow) -> Image.Image:
     neck = (x + east * length * 0.45, y + south * length * 0.45)
     tail = (x - east * length, y - south * length)
     half = 0.045 * side
-    head = [tip, (neck[0] - south * half, neck[1] + east * half), (neck[0] + south * half, neck[1] - east * half)]
+    head = [
+        tip,
+        (neck[0] - south * half, neck[1] + east * half),
+        (neck[0] + south * half, neck[1] - east * half),
+    ]
     pen = ImageDraw.Draw(canvas)
     pen.line([tail, neck], fill=ARROW, width=width)
     pen.polygon(head, fill=ARROW)

@@ -13,7 +13,13 @@ from vispath_lit.data.atlas.questions.starts import share
 from vispath_lit.data.atlas.questions.walks import Walks
 from vispath_lit.kg.store import KnowledgeGraph
 
-HELD_OUT_RELATIONS = ("demonym", "independence_from", "highest_volcano", "crystal_structure", "principal_country")
+HELD_OUT_RELATIONS = (
+    "demonym",
+    "independence_from",
+    "highest_volcano",
+    "crystal_structure",
+    "principal_country",
+)
 """Relations, in either direction, that only test_relation asks for."""
 
 HELD_OUT_SEQUENCES = 12
@@ -82,7 +88,7 @@ class HoldOut:
 
     def new_relation(self, walks: Walks) -> NDArray[np.bool_]:
         """`[W]`: walks with a relation that is kept out."""
-        return np.isin(walks.relations, self.relations).any(axis=1)
+        return np.isin(walks.relations, self.relations).sum(axis=1) > 0
 
     def new_sequence(self, walks: Walks) -> NDArray[np.bool_]:
         """`[W]`: walks whose whole relation sequence is kept out, decided by a hash of its ids."""

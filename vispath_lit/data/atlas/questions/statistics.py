@@ -45,7 +45,7 @@ def split_statistics(questions: Sequence[Question]) -> dict[str, object]:
         "starts": len({q.topic_entity for q in questions}),
         "relations": len({relation for sequence in sequences for relation in sequence}),
         "relation_sequences": len(sequences),
-        "last_relations": {r: c for r, c in sorted(last.items(), key=lambda item: (-item[1], item[0]))},
+        "last_relations": dict(sorted(last.items(), key=lambda item: (-item[1], item[0]))),
         "answers": len(answers),
         "top_answer": top,
         "top_answer_share": round(top_count / n, 4),

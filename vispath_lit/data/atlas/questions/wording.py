@@ -118,7 +118,7 @@ class Writer:
         return Worded(" ".join(capital(s) for s in sentences), self._new)
 
     def that(self, type_: str) -> str:
-        """ "that country": points back to the sentence before."""
+        """Points back to the sentence before: "that country"."""
         return f"that {self._phrases.nouns[type_]}"
 
     def _plan(self, hops: int) -> tuple[bool, int]:
