@@ -1,0 +1,160 @@
+"""Batches of training questions in a seeded order that a checkpoint can take up in the middle of an epoch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pytorch_lightning as pl
+from torch.utils.data import DataLoader, Dataset, Sampler
+
+from vispath_lit.data.states import QuestionBatch, StateBuilder, StateSettings
+from vispath_lit.data.supervision import Supervision
+from vispath_lit.errors import ConfigError, DataError
+from vispath_lit.kg.store import KnowledgeGraph
+from vispath_lit.types import Analysis, Query
+
+Analyze = Callable[[Sequence[Query]], list[Analysis]]
+
+
+class SeededBatches(Sampler[list[int]]):
+    """Batches of positions in an order that depends on seed and epoch alone, with a place to resume from.
+
+    Each item of a batch is a position; the epoch travels beside the batch, as the states drawn depend on it.
+
+    Args:
+        size: how many questions.
+        batch_size: questions a batch; the last one may be smaller.
+        seed: of the order.
+        shuffle: False keeps the stored order in every epoch.
+        rank, replicas: this process takes every `replicas`-th batch, from `rank` on; what does not
+            divide evenly is left out, so that every process takes as many steps.
+    """
+
+    def __init__(
+        self, size: int, batch_size: int, seed: int, shuffle: bool, rank: int = 0, replicas: int = 1
+    ) -> None:
+        self.size = size
+        self.batch_size = batch_size
+        self.seed = seed
+        self.shuffle = shuffle
+        self.rank = rank
+        self.replicas = replicas
+        self.epoch = 0
+        self.done = 0
+
+    def __len__(self) -> int:
+        batches = -(-self.size // self.batch_size)
+        return batches if self.replicas == 1 else batches // self.replicas
+
+    def set_epoch(self, epoch: int) -> None:
+        """Called by Lightning at the start of each epoch."""
+        if epoch != self.epoch:
+            self.epoch, self.done = epoch, 0
+
+    def __iter__(self) -> Iterator[list[int]]:
+        order = np.arange(self.size)
+        if self.shuffle:
+            order = np.random.default_rng([self.seed, self.epoch]).permutation(self.size)
+        starts = range(0, self.size, self.batch_size)[self.rank :: self.replicas][: len(self)]
+        for start in starts[self.done :]:
+            self.done += 1
+            yield order[start : start + self.batch_size].tolist()
+        self.done = 0
+
+    def state_dict(self) -> dict[str, int]:
+        return {"epoch": self.epoch, "done": self.done}
+
+    def load_state_dict(self, state: Mapping[str, int]) -> None:
+        self.epoch, self.done = state["epoch"], state["done"]
+
+
+class _Positions(Dataset[int]):
+    """The positions themselves: states are drawn for a batch at a time."""
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+
+    def __len__(self) -> int:
+        return self.size
+
+    def __getitem__(self, position: int) -> int:
+        return position
+
+
+class QuestionDataModule(pl.LightningDataModule):
+    """Questions with accepted paths, as batches from which the model draws its states.
+
+    Args:
+        graph: the graph of the questions.
+        train, val: supervision of the two splits (`data.supervision.supervise`).
+        analyze: what the search knows of a question's words (`QuestionAnalyzer.analyze`).
+        settings: how states are drawn; `inverse`, `hub_cap` and `backtrack` as in the search.
+        batch_size: questions a step; each gives as many states as it has hops.
+        seed: of order and samples.
+
+    Raises:
+        DataError: no training question has an accepted path.
+    """
+
+    def __init__(
+        self,
+        graph: KnowledgeGraph,
+        train: Supervision,
+        val: Supervision,
+        analyze: Analyze,
+        settings: StateSettings,
+        batch_size: int = 64,
+        seed: int = 0,
+    ) -> None:
+        super().__init__()
+        if batch_size < 1:
+            raise ConfigError(f"batch_size is {batch_size}; expected at least 1")
+        if not len(train):
+            raise DataError(
+                f"none of the {train.report.questions} training questions has an accepted path "
+                f"({train.report}); give gold_paths, or topic_entity and answer_ids that the graph connects"
+            )
+        self.batch_size = batch_size
+        self.seed = seed
+        self.builders = {
+            name: StateBuilder(graph, data, analyze([Query(q.text) for q in data.questions]), settings)
+            for name, data in (("train", train), ("val", val))
+        }
+        self._batches: SeededBatches | None = None
+        self._resume: dict[str, int] | None = None
+
+    def train_dataloader(self) -> DataLoader[int]:
+        trainer = self.trainer
+        self._batches = SeededBatches(
+            len(self.builders["train"].supervision),
+            self.batch_size,
+            self.seed,
+            shuffle=True,
+            rank=trainer.global_rank if trainer else 0,
+            replicas=trainer.world_size if trainer else 1,
+        )
+        if self._resume is not None:
+            self._batches.load_state_dict(self._resume)
+            self._resume = None
+        return self._loader("train", self._batches)
+
+    def val_dataloader(self) -> DataLoader[int]:
+        size = len(self.builders["val"].supervision)
+        return self._loader("val", SeededBatches(size, self.batch_size, self.seed, shuffle=False))
+
+    def _loader(self, split: str, batches: SeededBatches) -> DataLoader[int]:
+        builder = self.builders[split]
+
+        def collate(positions: Sequence[int]) -> QuestionBatch:
+            return builder.batch(positions, [self.seed, batches.epoch])
+
+        return DataLoader(_Positions(batches.size), batch_sampler=batches, collate_fn=collate)
+
+    def state_dict(self) -> dict[str, Any]:
+        return {} if self._batches is None else self._batches.state_dict()
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        if state_dict:
+            self._resume = {key: int(state_dict[key]) for key in ("epoch", "done")}

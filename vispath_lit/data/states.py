@@ -1,0 +1,276 @@
+"""Training states: a question at a hop with its kept partial paths, their candidate edges and labels.
+
+A state holds an accepted prefix and the distractors that a search keeps beside it. Its candidate edges
+come from `kg.frontier.expand`, the expansion of the search itself, so that nothing is learned on one
+candidate set and used on another. States are drawn hop by hop, because the distractors of a hop are
+extensions of the paths of the hop before: the model's own best ones, or siblings at random.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from vispath_lit.data.supervision import AcceptedPaths, Supervision
+from vispath_lit.errors import ConfigError
+from vispath_lit.kg.frontier import expand
+from vispath_lit.kg.store import KnowledgeGraph
+from vispath_lit.types import Analysis, Frontier, Paths, Query, States
+
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+NONE = -1
+
+
+@dataclass(frozen=True, slots=True)
+class StateSettings:
+    """How states are drawn.
+
+    Attributes:
+        paths: partial paths a state, the accepted one included (M3 of the search).
+        edges: candidate edges a path in training: every positive and a seeded sample of the others.
+        inverse, hub_cap, backtrack: as in the search; see `kg.frontier.expand`.
+    """
+
+    paths: int = 3
+    edges: int = 512
+    inverse: bool = True
+    hub_cap: int | None = None
+    backtrack: bool = True
+
+    def __post_init__(self) -> None:
+        for key in ("paths", "edges"):
+            if getattr(self, key) < 1:
+                raise ConfigError(f"states.{key} is {getattr(self, key)}; expected at least 1")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class HopStates:
+    """S states of equal hop with labelled candidate edges.
+
+    Attributes:
+        states: S queries, analyses and P partial paths; a state's accepted prefix comes first.
+        question: `[S]` long, each state's question within the batch.
+        frontier: E candidate edges of the P paths.
+        weight: `[E]` float: 0 a negative, else the weight of the accepted path that the edge is on.
+        accepted: `[P]` bool, whether a path is the prefix of an accepted one.
+        gold_edge: `[S]` long, the edge that the state's drawn gold path takes; -1 where `hub_cap` or
+            `backtrack` keep it from the frontier.
+        parent_edge: `[P]` long, the edge of the hop before that a path was extended by; empty at hop 1.
+    """
+
+    states: States
+    question: Tensor
+    frontier: Frontier
+    weight: Tensor
+    accepted: Tensor
+    gold_edge: Tensor
+    parent_edge: Tensor
+
+    @property
+    def edge_state(self) -> Tensor:
+        """`[E]` long, the state of each edge."""
+        return self.frontier.paths.state[self.frontier.edge_path]
+
+
+class QuestionBatch:
+    """B questions, each with one of its accepted paths drawn, and the states that lead along it.
+
+    The same seed and the same distractors give the same states.
+
+    Attributes:
+        queries: B queries.
+        analyses: B analyses.
+        hops: `[B]` long, the depth to predict.
+    """
+
+    def __init__(
+        self,
+        graph: KnowledgeGraph,
+        settings: StateSettings,
+        queries: Sequence[Query],
+        analyses: Sequence[Analysis],
+        accepted: Sequence[AcceptedPaths],
+        seed: Sequence[int],
+    ) -> None:
+        self.graph = graph
+        self.settings = settings
+        self.queries = queries
+        self.analyses = analyses
+        self.accepted = accepted
+        self.hops = torch.tensor([paths.hops for paths in accepted])
+        self.rng = np.random.default_rng(seed)
+        self.drawn = [_draw(paths, self.rng) for paths in accepted]
+
+    def __len__(self) -> int:
+        return len(self.queries)
+
+    def first(self) -> HopStates:
+        """The states of hop 1: each question at its start, without distractors."""
+        number = torch.arange(len(self))
+        starts = Paths.starts(torch.tensor([paths.start for paths in self.accepted]), number)
+        return self._label(starts, number, np.ones(len(self), dtype=bool), torch.zeros(0, dtype=torch.long))
+
+    def next(self, previous: HopStates, distractors: Tensor) -> HopStates | None:
+        """The states one hop on; None once no drawn path goes on.
+
+        Args:
+            previous: the states before.
+            distractors: edges of `previous.frontier`, best first within a state: the extensions that
+                stand beside the accepted one, at most `settings.paths - 1` a state.
+        """
+        hop = previous.frontier.paths.length + 1
+        question, gold = previous.question.numpy(), previous.gold_edge.numpy()
+        goes_on = np.array([self._length(q) > hop for q in question]) & (gold != NONE)
+        if not goes_on.any():
+            return None
+        edge_state = previous.edge_state.numpy()
+        others = distractors.numpy()
+        others = others[gold[edge_state[others]] != others]
+        rows = np.concatenate([gold[goes_on], others])
+        rows = rows[goes_on[edge_state[rows]]]
+        rows = rows[np.argsort(edge_state[rows], kind="stable")]
+        rows = rows[_rank(edge_state[rows]) < self.settings.paths]
+        number = np.cumsum(goes_on) - 1
+        edges = previous.frontier.select(torch.from_numpy(rows))
+        longer = edges.paths.extend(edges.edge_path, edges.relation, edges.tail)
+        state = torch.from_numpy(number[edge_state[rows]])
+        longer = Paths(longer.entities, longer.relations, state, torch.zeros(len(rows)))
+        accepted = previous.weight.numpy()[rows] > 0
+        return self._label(longer, previous.question[goes_on], accepted, torch.from_numpy(rows))
+
+    def siblings(self, states: HopStates) -> Tensor:
+        """Rejected edges at random, at most `settings.paths - 1` a state.
+
+        A relation is as likely as any other, however many tails it has.
+        """
+        edge_path = states.frontier.edge_path.numpy()
+        group = edge_path * (2 * self.graph.num_relations) + states.frontier.relation.numpy()
+        _, member, size = np.unique(group, return_inverse=True, return_counts=True)
+        key = self.rng.gumbel(size=len(group)) - np.log(size[member])
+        rejected = np.flatnonzero(states.weight.numpy() == 0)
+        state = states.edge_state.numpy()[rejected]
+        order = np.lexsort((-key[rejected], state))
+        return torch.from_numpy(rejected[order[_rank(state[order]) < self.settings.paths - 1]])
+
+    def _length(self, question: int) -> int:
+        paths = self.accepted[question]
+        return int((paths.relations[self.drawn[question]] != NONE).sum())
+
+    def _label(self, paths: Paths, question: Tensor, accepted: Bools, parent_edge: Tensor) -> HopStates:
+        """Expands the paths and labels their edges; `accepted` is `[P]`, `question` `[S]`."""
+        settings = self.settings
+        frontier = expand(
+            self.graph,
+            paths,
+            inverse=settings.inverse,
+            hub_cap=settings.hub_cap,
+            backtrack=settings.backtrack,
+        )
+        asked = question.tolist()
+        weight, gold = self._weights(frontier, accepted, asked)
+        kept = sample_edges(frontier.edge_path.numpy(), weight > 0, settings.edges, self.rng)
+        place = np.searchsorted(kept, gold)
+        return HopStates(
+            States([self.queries[q] for q in asked], [self.analyses[q] for q in asked], paths),
+            question,
+            frontier.select(torch.from_numpy(kept)),
+            torch.from_numpy(weight[kept]),
+            torch.from_numpy(accepted),
+            torch.from_numpy(np.where(gold == NONE, NONE, place)),
+            parent_edge,
+        )
+
+    def _weights(
+        self, frontier: Frontier, accepted: Bools, question: Sequence[int]
+    ) -> tuple[NDArray[np.float32], Ints]:
+        """`[E]` weights (an accepted next step of its path is a positive), and `[S]` the drawn paths' edges."""
+        paths = frontier.paths
+        edge_path, relation, tail = (
+            x.numpy() for x in (frontier.edge_path, frontier.relation, frontier.tail)
+        )
+        weight = np.zeros(len(tail), dtype=np.float32)
+        gold = np.full(len(question), NONE)
+        bounds = np.searchsorted(edge_path, np.arange(len(paths) + 1))
+        relations, tails, hop = paths.relations.numpy(), paths.entities.numpy()[:, 1:], paths.length
+        for row in np.flatnonzero(accepted):
+            state = int(paths.state[row])
+            mine = self.accepted[question[state]]
+            drawn = self.drawn[question[state]]
+            low, high = bounds[row], bounds[row + 1]
+            for step_relation, step_tail, value in mine.next_steps(relations[row], tails[row]):
+                here = (relation[low:high] == step_relation) & (tail[low:high] == step_tail)
+                weight[low:high][here] = value
+                on_drawn = (
+                    step_relation == mine.relations[drawn, hop]
+                    and step_tail == mine.tails[drawn, hop]
+                    and (mine.relations[drawn, :hop] == relations[row]).all()
+                    and (mine.tails[drawn, :hop] == tails[row]).all()
+                )
+                if on_drawn and here.any():
+                    gold[state] = low + int(np.argmax(here))
+        return weight, gold
+
+
+class StateBuilder:
+    """Makes the batches of one split from its supervision."""
+
+    def __init__(
+        self,
+        graph: KnowledgeGraph,
+        supervision: Supervision,
+        analyses: Sequence[Analysis],
+        settings: StateSettings,
+    ) -> None:
+        self.graph = graph
+        self.supervision = supervision
+        self.analyses = analyses
+        self.settings = settings
+
+    def batch(self, indices: Sequence[int], seed: Sequence[int]) -> QuestionBatch:
+        """The questions at `indices`; everything random in them follows from `seed` and `indices`."""
+        questions = [self.supervision.questions[i] for i in indices]
+        return QuestionBatch(
+            self.graph,
+            self.settings,
+            [Query(question.text) for question in questions],
+            [self.analyses[i] for i in indices],
+            [self.supervision.accepted[i] for i in indices],
+            [*seed, *indices],
+        )
+
+
+def sample_edges(edge_path: Ints, positive: Bools, limit: int, rng: np.random.Generator) -> Ints:
+    """Rows of at most `limit` edges a path, in their order: every positive and a random sample of the others.
+
+    Args:
+        edge_path: `[E]`, non-decreasing.
+        positive: `[E]`.
+    """
+    count = np.bincount(edge_path)
+    large = np.flatnonzero((count > limit)[edge_path])
+    if not len(large):
+        return np.arange(len(edge_path))
+    keep = np.ones(len(edge_path), dtype=bool)
+    key = np.where(positive[large], -1.0, rng.random(len(large)))
+    order = large[np.lexsort((key, edge_path[large]))]
+    keep[order] = (_rank(edge_path[order]) < limit) | positive[order]
+    return np.flatnonzero(keep)
+
+
+def _rank(group: Ints) -> Ints:
+    """`[n]` position within its run of equal values; `group` is sorted."""
+    return np.arange(len(group)) - np.searchsorted(group, group)
+
+
+def _draw(paths: AcceptedPaths, rng: np.random.Generator) -> int:
+    """One accepted path, as likely as its weight."""
+    if len(paths.weights) == 1:
+        return 0
+    share = paths.weights.astype(np.float64)
+    return int(rng.choice(len(share), p=share / share.sum()))
