@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import pytest
@@ -76,6 +78,7 @@ fr\timages/fr.png\tflag
 de\timages/de.png\tflag
 fr\timages/outline.jpg\toutline
 """
+MakeGraph = Callable[[int, int, Iterable[tuple[int, int, int]]], KnowledgeGraph]
 STRIPES = {"fr": ("blue", "white", "red"), "de": ("black", "red", "gold")}
 
 
@@ -104,3 +107,27 @@ def toy_graph(toy_folder: Path) -> KnowledgeGraph:
     """The store of `toy_folder`, opened."""
     build(toy_folder, toy_folder.parent / "toy-store")
     return KnowledgeGraph.open(toy_folder.parent / "toy-store")
+
+
+@pytest.fixture(scope="session")
+def make_graph(tmp_path_factory: pytest.TempPathFactory) -> MakeGraph:
+    """Builds a graph of n entities and r relations from (head, relation, tail) indices.
+
+    Ids are e0, e1, ... and r0, r1, ...; labels "entity 0" and "relation 0".
+    """
+    root = tmp_path_factory.mktemp("graphs")
+    counter = itertools.count()
+
+    def make(entities: int, relations: int, triples: Iterable[tuple[int, int, int]]) -> KnowledgeGraph:
+        folder = root / str(next(counter))
+        folder.mkdir()
+        for name, letter, count in (("entities", "e", entities), ("relations", "r", relations)):
+            word = "entity" if letter == "e" else "relation"
+            lines = [f"{letter}{i}\t{word} {i}\n" for i in range(count)]
+            (folder / f"{name}.tsv").write_text("id\tlabel\n" + "".join(lines), encoding="utf8")
+        lines = [f"e{h}\tr{r}\te{t}\n" for h, r, t in triples]
+        (folder / "triples.tsv").write_text("subject\trelation\tobject\n" + "".join(lines), encoding="utf8")
+        build(folder, folder / "store")
+        return KnowledgeGraph.open(folder / "store")
+
+    return make

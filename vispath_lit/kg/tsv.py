@@ -120,7 +120,7 @@ def _header(path: Path, required: Sequence[str], optional: Sequence[str]) -> lis
         found = line if len(line) <= 200 else line[:200] + "..."
         raise DataError(f"{path}, line 1: column {', '.join(missing)} is missing in {found!r}; {expected}")
     if twice := sorted({name for name in header if header.count(name) > 1}):
-        raise DataError(f"{path}, line 1: column {', '.join(twice)} appears twice; name each column once")
+        raise DataError(f"{path}, line 1: column {', '.join(twice)} appears twice; {expected}, each once")
     return header
 
 
