@@ -46,6 +46,7 @@ class FixedGrounder(ImageOrName):
     """`ImageOrName` of the nearest reference image and the names that stand in the question.
 
     Args:
+        retrieve: entities that the rough search by image passes on to the exact one.
         keep: candidates a question, K.
     """
 
@@ -54,10 +55,11 @@ class FixedGrounder(ImageOrName):
         graph: KnowledgeGraph,
         image_encoder: ImageEncoder,
         cache_dir: Path | str | None = None,
+        retrieve: int = 20,
         keep: int = 5,
     ) -> None:
         super().__init__(
-            NearestImageGrounder(graph, image_encoder, cache_dir, keep), NameGrounder(graph, keep)
+            NearestImageGrounder(graph, image_encoder, cache_dir, retrieve, keep), NameGrounder(graph, keep)
         )
 
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-import torch
-
 from vispath_lit.errors import ConfigError
 from vispath_lit.kg.store import KnowledgeGraph
 from vispath_lit.models.grounders.references import ReferenceImages
@@ -21,6 +19,7 @@ class NearestImageGrounder:
     An entity scores by its nearest picture; ties go to the lower index.
 
     Args:
+        retrieve: entities that the rough search passes on to the exact one.
         keep: candidates a question, K.
     """
 
@@ -29,12 +28,14 @@ class NearestImageGrounder:
         graph: KnowledgeGraph,
         image_encoder: ImageEncoder,
         cache_dir: Path | str | None = None,
+        retrieve: int = 20,
         keep: int = 5,
     ) -> None:
-        if keep < 1:
-            raise ConfigError(f"grounder.keep is {keep}; it must be at least 1")
+        if not 1 <= keep <= retrieve:
+            raise ConfigError(f"grounder.keep is {keep}; it must be from 1 to grounder.retrieve, {retrieve}")
         self.image_encoder = image_encoder
         self.references = ReferenceImages(graph, image_encoder, cache_dir)
+        self.retrieve = retrieve
         self.keep = keep
 
     def ground(self, queries: Sequence[Query], analyses: Sequence[Analysis]) -> list[list[Candidate]]:
@@ -43,10 +44,8 @@ class NearestImageGrounder:
         images = [image for image in (queries[i].image for i in asked) if image is not None]
         if not images or not len(self.references.entities):
             return ranked
-        scores = self.references.similarities(self.image_encoder.encode(images))
-        order = torch.sort(scores, dim=1, descending=True, stable=True).indices[:, : self.keep]
-        for i, row, places in zip(asked, scores, order.tolist(), strict=True):
-            found = self.references.entities[places].tolist()
-            scored = zip(found, row[places].tolist(), strict=True)
-            ranked[i] = [Candidate(entity, score, "image") for entity, score in scored if score > -1]
+        entities, scores = self.references.nearest(self.image_encoder.encode(images), self.retrieve)
+        for i, found, near in zip(asked, entities.tolist(), scores.tolist(), strict=True):
+            best = list(zip(found, near, strict=True))[: self.keep]
+            ranked[i] = [Candidate(entity, score, "image") for entity, score in best]
         return ranked

@@ -14,22 +14,27 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from vispath_lit.errors import DataError
+from vispath_lit.kg.frontier import ranges
 from vispath_lit.kg.images import load_image
 from vispath_lit.kg.store import KnowledgeGraph
+from vispath_lit.models.similarity import grouped_dot
 from vispath_lit.progress import track
 from vispath_lit.protocols import ImageEncoder
+from vispath_lit.types import Rows
 
 log = logging.getLogger(__name__)
-CHUNK = 64
+CHUNK = 64  # Pictures opened at once.
+BLOCK = 8192  # Rows of the table taken into memory at once.
 
 
 class ReferenceImages:
     """Unit vectors of all n reference images under one encoder.
 
-    A picture that cannot be read is logged, keeps its row and matches nothing.
+    A picture that cannot be read is logged and keeps a row of zeros, which is near to nothing.
 
     Args:
-        cache_dir: the table is kept below it, named by the fingerprints of graph and encoder; None keeps none.
+        cache_dir: the table is kept below it, named by the fingerprints of graph and encoder; None keeps it
+            in memory.
     """
 
     def __init__(
@@ -42,7 +47,7 @@ class ReferenceImages:
 
     @cached_property
     def vectors(self) -> NDArray[np.float16]:
-        """`[n, d]` float16 unit rows; a row of zeros is an unreadable picture."""
+        """`[n, d]` float16 unit rows; zeros for an unreadable picture."""
         shape = (len(self.graph.image_entity), self.image_encoder.dim)
         if self._file is None:
             return self._computed(shape)
@@ -56,21 +61,49 @@ class ReferenceImages:
         """`[m]` the distinct entities that have a picture, ascending."""
         return np.unique(self.graph.image_entity)
 
-    def similarities(self, images: Tensor) -> Tensor:
-        """`[S, m]`: the cosine of each image `[S, d]` with the nearest picture of each entity; -1 for none."""
-        blocks = []
-        for low in range(0, len(self.vectors), 8192):
-            block = torch.from_numpy(self.vectors[low : low + 8192].astype(np.float32))
-            cosines = images.cpu() @ block.T
-            cosines[:, ~block.any(dim=1)] = -1.0
-            blocks.append(cosines)
-        return self.best_of_each(torch.cat(blocks, dim=1) if blocks else torch.zeros(len(images), 0))
+    def nearest(self, images: Tensor, count: int) -> tuple[Tensor, Tensor]:
+        """The entities whose pictures are nearest to each of `[S, d]` images, by their best picture.
 
-    def best_of_each(self, scores: Tensor) -> Tensor:
+        One matrix product makes a shortlist; its cosines are then taken anew row by row, so that a score does
+        not depend on the batch. Ties go to the lower entity.
+
+        Returns:
+            Entities `[S, k]` long and cosines `[S, k]`, best first; k is `count`, or m where that is less.
+        """
+        images = images.cpu().float()
+        rough = self._best_of_each(self._products(images))
+        short = torch.sort(rough, dim=1, descending=True, stable=True).indices[:, :count].sort(dim=1).values
+        entities = torch.from_numpy(self.entities)[short]
+        cosines = self._cosines(images, entities)
+        order = torch.sort(cosines, dim=1, descending=True, stable=True).indices
+        return entities.gather(1, order), cosines.gather(1, order)
+
+    def _products(self, images: Tensor) -> Tensor:
+        """`[S, n]` rough cosines of images and pictures."""
+        blocks = [
+            images @ torch.from_numpy(self.vectors[low : low + BLOCK].astype(np.float32)).T
+            for low in range(0, len(self.vectors), BLOCK)
+        ]
+        return torch.cat(blocks, dim=1) if blocks else torch.zeros(len(images), 0)
+
+    def _best_of_each(self, scores: Tensor) -> Tensor:
         """`[S, m]`: the maximum of `[S, n]` scores of pictures over those of each entity."""
         owner = torch.from_numpy(np.searchsorted(self.entities, self.graph.image_entity))
         best = scores.new_full((len(scores), len(self.entities)), -torch.inf)
         return best.scatter_reduce(1, owner.expand(len(scores), -1), scores, "amax")
+
+    def _cosines(self, images: Tensor, entities: Tensor) -> Tensor:
+        """`[S, k]`: each image's cosine with the nearest picture of each of its entities."""
+        flat = entities.flatten().numpy()
+        low = np.searchsorted(self.graph.image_entity, flat)
+        owner, picture = ranges(low, np.searchsorted(self.graph.image_entity, flat, side="right") - low)
+        distinct, index = np.unique(picture, return_inverse=True)
+        table = torch.from_numpy(self.vectors[distinct].astype(np.float32))
+        of_pair = torch.from_numpy(owner)
+        rows = Rows(table, torch.from_numpy(index))
+        products = grouped_dot(rows, of_pair // max(entities.shape[1], 1), images)
+        best = torch.full((len(flat),), -torch.inf).scatter_reduce(0, of_pair, products, "amax")
+        return best.reshape(entities.shape)
 
     def _computed(self, shape: tuple[int, int]) -> NDArray[np.float16]:
         vectors = np.zeros(shape, dtype=np.float16)
@@ -96,7 +129,7 @@ class ReferenceImages:
         except (ValueError, OSError, EOFError) as error:
             log.warning("%s is damaged (%s) and is written anew", self._file, error)
             return False
-        return kept.shape == shape and kept.dtype == np.float16
+        return bool(kept.shape == shape and kept.dtype == np.float16)
 
     def _store(self, vectors: NDArray[np.float16]) -> None:
         assert self._file is not None
