@@ -88,7 +88,7 @@ class HoldOut:
 
     def new_relation(self, walks: Walks) -> NDArray[np.bool_]:
         """`[W]`: walks with a relation that is kept out."""
-        return np.isin(walks.relations, self.relations).sum(axis=1) > 0
+        return np.asarray(np.isin(walks.relations, self.relations).any(axis=1))
 
     def new_sequence(self, walks: Walks) -> NDArray[np.bool_]:
         """`[W]`: walks whose whole relation sequence is kept out, decided by a hash of its ids."""

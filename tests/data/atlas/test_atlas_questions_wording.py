@@ -1,0 +1,79 @@
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+from vispath_lit.data.atlas.questions.wording import KEPT, SLOT, Writer, phrases
+from vispath_lit.data.atlas.relations import RELATIONS
+
+PARTS = [
+    (r.id, part, r.label) for r in RELATIONS for part in ("of", "ask") if r.id in getattr(phrases(), part)
+]
+SMALL_WORDS = {"of", "the", "in", "on", "to", "from", "with", "by", "has", "its", "is", "a", "about", "after"}
+
+
+def words(text: str) -> set[str]:
+    return set(re.findall(r"[a-z]+", text.lower()))
+
+
+@pytest.mark.parametrize(("relation", "part", "label"), PARTS)
+def test_five_forms_half_of_them_without_a_word_of_the_label(relation: str, part: str, label: str) -> None:
+    forms = getattr(phrases(), part)[relation]
+    assert len(set(forms)) == len(forms) == 5
+    assert all(form.count(SLOT) == 1 for form in forms)
+    assert all(form.endswith("?") or form.startswith("Name ") for form in forms) or part == "of"
+    content = words(label) - SMALL_WORDS
+    assert sum(not words(form) & content for form in forms) >= 2.5
+    assert any(re.search(r"\{x\}\W*$", form) for form in forms[:KEPT])
+
+
+def test_every_relation_that_may_end_a_question_can_be_asked_for() -> None:
+    assert {r.id for r in RELATIONS if r.askable} == set(phrases().ask)
+
+
+def test_every_relation_that_leads_on_has_a_noun_phrase() -> None:
+    subjects = {type_ for r in RELATIONS if r.askable for type_ in r.domain}
+    leads_on = {r.id for r in RELATIONS if r.askable and subjects & set(r.range)}
+    assert leads_on - set(phrases().of) == set()
+
+
+def test_every_entity_on_the_way_has_a_noun() -> None:
+    on_the_way = {type_ for r in RELATIONS if r.id in phrases().of for type_ in r.range}
+    assert on_the_way | {type_ for r in RELATIONS for type_ in r.domain} <= set(phrases().nouns)
+
+
+@pytest.mark.parametrize("kind", sorted(phrases().show))
+def test_pictures_have_five_forms_of_each_sort(kind: str) -> None:
+    assert len(set(phrases().show[kind])) == len(set(phrases().tell[kind])) == 5
+    assert all(sentence.endswith(".") for sentence in phrases().tell[kind])
+
+
+def test_training_never_sees_the_forms_kept_for_the_test_splits() -> None:
+    writer = Writer(np.random.default_rng(0), held_out=False)
+    kept = [p for forms in (phrases().of["capital"], phrases().show["flag"]) for p in forms[KEPT:]]
+    for _ in range(300):
+        worded = writer.question(
+            "flag", ["capital", "in_country", "currency"], ["country", "city", "country", "currency"]
+        )
+        assert not worded.new_form
+        assert not any(
+            part.strip() in worded.text for form in kept for part in form.split(SLOT) if part.strip()
+        )
+    assert any(
+        Writer(np.random.default_rng(s), held_out=True)
+        .question("flag", ["capital"], ["country", "city"])
+        .new_form
+        for s in range(20)
+    )
+
+
+def test_a_question_is_whole_sentences() -> None:
+    writer = Writer(np.random.default_rng(1), held_out=True)
+    for relation in sorted(phrases().ask):
+        text = writer.question("flag", ["borders_east", relation], ["country", "country", "city"]).text
+        assert "{" not in text
+        assert text[0].isupper()
+        assert text[-1] in ".?"
+        assert "  " not in text
