@@ -37,7 +37,8 @@ Overrides = Annotated[
 @app.command()
 def ask(
     words: Annotated[
-        list[str], typer.Argument(metavar="[IMAGE] QUESTION", help="A picture file, if any, then the question.")
+        list[str],
+        typer.Argument(metavar="[IMAGE] QUESTION", help="A picture file, if any, and the question."),
     ],
     ckpt: Checkpoint = Path("outputs/latest/checkpoints/best.ckpt"),
     graph: Graph = None,
@@ -62,7 +63,8 @@ def ask(
     if as_json:
         print(json.dumps(answer.to_dict(), ensure_ascii=False))
         return
-    out.print(f"[bold]{_plain(answer.text) or '(no answer)'}[/]   confidence {answer.confidence:.2f}, {answer.provenance}")
+    answered = _plain(answer.text) or "(no answer)"
+    out.print(f"[bold]{answered}[/]   confidence {answer.confidence:.2f}, {answer.provenance}")
     for path in answer.paths:
         out.print(f"  {path.score:7.3f}  {_plain(str(path))}")
     out.print(f"  {answer.seconds:.2f} s", style="dim")
@@ -70,7 +72,7 @@ def ask(
 
 @app.command()
 def predict(
-    questions: Annotated[Path, typer.Argument(help="A JSON Lines file of questions, with or without answers.")],
+    questions: Annotated[Path, typer.Argument(help="JSON Lines, with or without answers.")],
     out_file: Annotated[Path, typer.Argument(metavar="OUT", help="Where to write one JSON line a question.")],
     ckpt: Checkpoint = Path("outputs/latest/checkpoints/best.ckpt"),
     graph: Graph = None,
@@ -94,9 +96,9 @@ def predict(
 
 @kg_app.command("build")
 def kg_build(
-    folder: Annotated[Path, typer.Argument(help="Holds triples.tsv, entities.tsv, relations.tsv (images.tsv).")],
+    folder: Annotated[Path, typer.Argument(help="Holds triples.tsv, entities.tsv and relations.tsv.")],
     store: Annotated[Path, typer.Argument(metavar="OUT", help="The store to write.")],
-    on_error: Annotated[str, typer.Option(help="fail: stop at the first bad line; skip: count and list them.")] = "fail",
+    on_error: Annotated[str, typer.Option(help="fail at the first bad line, or skip them.")] = "fail",
     as_json: Json = False,
 ) -> None:
     """Build a memory-mapped store from a graph folder."""
@@ -104,9 +106,9 @@ def kg_build(
 
     built = build(folder, store, on_error=on_error)
     if as_json:
-        print(json.dumps(built.to_dict(), ensure_ascii=False))
+        print(json.dumps(built.as_dict(), ensure_ascii=False))
     else:
-        out.print(built.summary())
+        out.print(built.as_dict())
 
 
 @kg_app.command("stats")

@@ -16,6 +16,8 @@ from vispath_lit.errors import CheckpointError
 from vispath_lit.launch.parts import World
 
 KEY = "vispath_lit"
+# All that reading a cut, foreign or hostile file was seen to raise.
+DAMAGE = (RuntimeError, OSError, EOFError, ValueError, KeyError, pickle.UnpicklingError, zipfile.BadZipFile)
 
 
 class Provenance(pl.Callback):
@@ -54,7 +56,15 @@ def read_checkpoint(path: str | Path) -> dict[str, Any]:
         raise CheckpointError(f"no checkpoint at {file}; a training run keeps its own under checkpoints/")
     try:
         content = torch.load(file, map_location="cpu", weights_only=True)
-    except (RuntimeError, OSError, EOFError, ValueError, KeyError, pickle.UnpicklingError, zipfile.BadZipFile) as error:
+    except (
+        RuntimeError,
+        OSError,
+        EOFError,
+        ValueError,
+        KeyError,
+        pickle.UnpicklingError,
+        zipfile.BadZipFile,
+    ) as error:
         first = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
         raise CheckpointError(f"{file} is damaged or not a checkpoint of tensors alone: {first}") from error
     if not isinstance(content, dict) or KEY not in content or "state_dict" not in content:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import logging
+import os
 import sys
+import warnings
 from collections.abc import Callable
 
 import torch
@@ -15,6 +18,7 @@ from vispath_lit.progress import console
 
 def guarded(job: Callable[[DictConfig], object], config: DictConfig) -> None:
     """Runs `job(config)`; a `VisPathError` is printed and ends the process with exit code 1."""
+    quiet()
     try:
         if config.get("threads"):
             torch.set_num_threads(int(config.threads))
@@ -22,6 +26,16 @@ def guarded(job: Callable[[DictConfig], object], config: DictConfig) -> None:
     except VisPathError as error:
         report(error)
         sys.exit(1)
+
+
+def quiet() -> None:
+    """Leaves the screen to this project's own lines: libraries speak up from a warning on."""
+    os.environ.setdefault("WANDB_SILENT", "true")
+    logging.getLogger("pytorch_lightning").setLevel(logging.WARNING)
+    logging.getLogger("pytorch_lightning.utilities.rank_zero").setLevel(logging.WARNING)
+    warnings.filterwarnings("ignore", message=".*is deprecated, use.*", module="pytorch_lightning")
+    warnings.filterwarnings("ignore", message=".*does not have many workers.*")
+    warnings.filterwarnings("ignore", message=".*is smaller than the logging interval.*")
 
 
 def report(error: VisPathError) -> None:

@@ -1,37 +1,36 @@
 """Answers from a checkpoint, from Python or the command line, in any folder.
 
-    from vispath_lit.launch.predictor import VisPath
+from vispath_lit.launch.predictor import VisPath
 
-    vispath = VisPath.from_checkpoint("outputs/latest/checkpoints/best.ckpt")
-    answer = vispath.ask("What money do people use in the country whose flag is shown?", image="flag.jpg")
-    print(answer.text, answer.path)
+vispath = VisPath.from_checkpoint("outputs/latest/checkpoints/best.ckpt")
+answer = vispath.ask("What money do people use in the country whose flag is shown?", image="flag.jpg")
+print(answer.text, answer.path)
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from omegaconf import DictConfig
 from PIL.Image import Image
+from torch import nn
 
 from vispath_lit.data.queries import to_query
 from vispath_lit.errors import CheckpointError, VisPathError
-from vispath_lit.kg.build import build
-from vispath_lit.kg.fingerprint import folder_fingerprint
+from vispath_lit.kg.cached import store_of
 from vispath_lit.kg.images import load_image
-from vispath_lit.kg.store import MANIFEST, KnowledgeGraph
+from vispath_lit.kg.store import KnowledgeGraph
 from vispath_lit.launch.checkpoint import KEY, check_fit, load_weights, read_checkpoint
 from vispath_lit.launch.config import load_config, with_checkpoint
 from vispath_lit.launch.parts import World, make_parts, make_system, make_world
-from vispath_lit.models.model import LearnedParts, learned_parts
 from vispath_lit.progress import track
 from vispath_lit.protocols import System
-from vispath_lit.types import Prediction, Query, Question
 from vispath_lit.types import Path as GraphPath
+from vispath_lit.types import Prediction, Query, Question
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +105,7 @@ class VisPath:
         """
         content = read_checkpoint(path)
         config = with_checkpoint(load_config("eval", overrides), content[KEY]["config"], overrides)
-        world = make_world(config, _store(graph, Path(config.cache_dir)))
+        world = make_world(config, None if graph is None else store_of(graph, config.cache_dir))
         check_fit(content, world, transfer)
         return cls(build_system(config, world, content), world.graph)
 
@@ -114,12 +113,10 @@ class VisPath:
     def fixed(cls, graph: str | Path, overrides: Sequence[str] = ()) -> VisPath:
         """The paper's fixed scorers on a graph folder or store: no checkpoint, no training."""
         config = load_config("eval", ["parts=fixed", *overrides])
-        world = make_world(config, _store(graph, Path(config.cache_dir)))
+        world = make_world(config, store_of(graph, config.cache_dir))
         return cls(build_system(config, world, None), world.graph)
 
-    def ask(
-        self, question: str, image: str | Path | Image | None = None, start: str | None = None
-    ) -> Answer:
+    def ask(self, question: str, image: str | Path | Image | None = None, start: str | None = None) -> Answer:
         """Answers one question about a picture, or about an entity that it names.
 
         Args:
@@ -144,7 +141,7 @@ class VisPath:
         starts = range(0, len(questions), batch_size)
         for first in track(starts, "Answering", total=len(starts)):
             batch = questions[first : first + batch_size]
-            queries = [to_query(question, self.graph, grant_start=True) for question in batch]
+            queries = [to_query(q, self.graph, grant_start=q.topic_entity is not None) for q in batch]
             began = time.perf_counter()
             predictions = self.system.answer(queries)
             seconds = (time.perf_counter() - began) / len(batch)
@@ -181,7 +178,7 @@ def build_system(config: DictConfig, world: World, content: dict[str, Any] | Non
         CheckpointError: learned parts without a checkpoint, or a checkpoint without learned parts.
     """
     parts = make_parts(config.parts, world)
-    learned: LearnedParts = learned_parts(parts)
+    learned = learned_of(parts)
     trainable = any(True for _ in learned.parameters())
     if trainable and content is None:
         raise CheckpointError("learned parts need a checkpoint: say ckpt_path=PATH, or parts=fixed")
@@ -193,14 +190,6 @@ def build_system(config: DictConfig, world: World, content: dict[str, Any] | Non
     return make_system(config.system, world, parts)
 
 
-def _store(graph: str | Path | None, cache: Path) -> Path | None:
-    """The store of a graph folder, built into the cache by content; a store is used as it is."""
-    if graph is None:
-        return None
-    folder = Path(graph).expanduser()
-    if (folder / MANIFEST).is_file() or not folder.is_dir():
-        return folder
-    store = cache.expanduser() / "stores" / folder_fingerprint(folder)
-    if not (store / MANIFEST).is_file():
-        build(folder, store)
-    return store
+def learned_of(parts: Mapping[str, Any]) -> nn.ModuleDict:
+    """The parts that are modules, under the names that a checkpoint gives them."""
+    return nn.ModuleDict({name: part for name, part in parts.items() if isinstance(part, nn.Module)})

@@ -8,9 +8,8 @@ from pathlib import Path
 
 from vispath_lit.data.questions import read_questions
 from vispath_lit.errors import ConfigError, DataError
-from vispath_lit.kg.build import build
-from vispath_lit.kg.fingerprint import folder_fingerprint
-from vispath_lit.kg.store import MANIFEST
+from vispath_lit.kg.cached import store_of
+from vispath_lit.kg.faults import OnError
 from vispath_lit.types import Question
 
 SPLITS = ("train", "val", "test")
@@ -33,7 +32,7 @@ class Custom:
     name = "custom"
 
     def __init__(
-        self, graph: str, questions: str, cache_dir: str, on_error: str = "fail", seed: int = 0
+        self, graph: str, questions: str, cache_dir: str, on_error: OnError = "fail", seed: int = 0
     ) -> None:
         self.graph = _existing(graph, "data.graph")
         self.files = _existing(questions, "data.questions")
@@ -42,12 +41,7 @@ class Custom:
         self.seed = seed
 
     def prepare(self) -> Path:
-        if (self.graph / MANIFEST).is_file():
-            return self.graph
-        store = self.cache / "stores" / folder_fingerprint(self.graph)
-        if not (store / MANIFEST).is_file():
-            build(self.graph, store, on_error=self.on_error)
-        return store
+        return store_of(self.graph, self.cache, self.on_error)
 
     def questions(self, split: str) -> list[Question]:
         if self.files.is_dir():

@@ -1,0 +1,40 @@
+"""An evaluation run: a checkpoint, or a system of fixed parts, on one split."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytorch_lightning as pl
+from hydra.core.hydra_config import HydraConfig
+from omegaconf import DictConfig
+
+from vispath_lit.launch.checkpoint import KEY, check_fit, read_checkpoint
+from vispath_lit.launch.config import with_checkpoint
+from vispath_lit.launch.fit import resolve
+from vispath_lit.launch.parts import make_world
+from vispath_lit.launch.predictor import build_system
+from vispath_lit.launch.record import RunRecord
+from vispath_lit.launch.testing import evaluate_systems
+from vispath_lit.launch.train import content_of
+
+
+def evaluate_run(config: DictConfig) -> None:
+    """Evaluates `config`'s system under every protocol of `given` and prints the table.
+
+    Raises:
+        VisPathError: whatever the user can mend, in one line.
+    """
+    pl.seed_everything(config.seed, workers=True, verbose=False)
+    record = RunRecord(HydraConfig.get().runtime.output_dir)
+    content: dict[str, Any] | None = None
+    checkpoint = None
+    if config.ckpt_path is not None:
+        path = resolve(config.ckpt_path)
+        content = read_checkpoint(path)
+        checkpoint = content_of(path)
+        config = with_checkpoint(config, content[KEY]["config"], HydraConfig.get().overrides.task)
+    world = make_world(config)
+    if content is not None:
+        check_fit(content, world, config.transfer)
+    system = build_system(config, world, content)
+    evaluate_systems(config, world, system, None, record, config.given, checkpoint)

@@ -1,0 +1,144 @@
+"""Trains the learned parts: supervision, batches, Lightning's Trainer, and the choice of the best weights."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytorch_lightning as pl
+from hydra.utils import instantiate
+from omegaconf import DictConfig
+from pytorch_lightning.callbacks import ModelCheckpoint, RichProgressBar
+
+from vispath_lit.data.datamodule import QuestionDataModule
+from vispath_lit.data.supervision import supervise
+from vispath_lit.errors import CheckpointError, DataError
+from vispath_lit.evaluation.evaluator import evaluate
+from vispath_lit.evaluation.summary import averages
+from vispath_lit.launch.checkpoint import Provenance, load_weights, read_checkpoint
+from vispath_lit.launch.config import plain
+from vispath_lit.launch.link import link
+from vispath_lit.launch.parts import World, make, section
+from vispath_lit.launch.questions import split_questions
+from vispath_lit.launch.record import latest_run
+from vispath_lit.models.guided_walk import GuidedWalk
+from vispath_lit.models.model import LearnedParts
+from vispath_lit.models.module import VisPathModule
+from vispath_lit.progress import console
+from vispath_lit.protocols import System
+from vispath_lit.search.pruning import objective_texts
+from vispath_lit.types import Question
+
+MONITOR = "val/path_hit@3"
+
+
+def fit(config: DictConfig, world: World, parts: Mapping[str, Any], system: System, run: Path) -> Path:
+    """Trains `parts` in place and returns the best checkpoint, whose weights they then hold.
+
+    Raises:
+        DataError: no question to train on.
+        CheckpointError: `ckpt_path` cannot be resumed.
+    """
+    learned = LearnedParts(parts["intent"], parts["edge_scorer"], parts["chain_scorer"], parts["analyzer"])
+    data, val = _data(config, world, parts)
+    walk = GuidedWalk(
+        learned, parts["texts"], world.text_encoder, objective_texts, make(section(config.training.walk), {})
+    )
+    module = VisPathModule(
+        learned, walk, make(section(config.training.optimizer), {}), _beam_search(world, system, val)
+    )
+    best = ModelCheckpoint(
+        dirpath=run / "checkpoints",
+        filename="best",
+        monitor=MONITOR,
+        mode="max",
+        save_last=True,
+        enable_version_counter=False,
+    )
+    callbacks: list[pl.Callback] = [best, Provenance(plain(config), world)]
+    if console.is_terminal:
+        callbacks.append(RichProgressBar())
+    loggers = [instantiate(logger) for logger in config.logger.values()]
+    trainer: pl.Trainer = instantiate(
+        config.trainer,
+        callbacks=callbacks,
+        logger=loggers or False,
+        default_root_dir=str(run),
+        enable_progress_bar=console.is_terminal,
+    )
+    trainer.fit(module, datamodule=data, ckpt_path=_resume(config), weights_only=True)
+    if trainer.interrupted:
+        raise KeyboardInterrupt
+    chosen = Path(best.best_model_path)
+    load_weights(learned, read_checkpoint(chosen)["state_dict"], "parts.")
+    learned.eval()
+    return chosen
+
+
+def _data(
+    config: DictConfig, world: World, parts: Mapping[str, Any]
+) -> tuple[QuestionDataModule, Sequence[Question]]:
+    """The datamodule, and the val questions that choose the checkpoint."""
+    settings = config.training
+    found = {}
+    for split, limit in (("train", config.data.train_limit), ("val", config.data.limit)):
+        questions = link(split_questions(world, split, limit), world, parts)
+        if not questions:
+            raise DataError(f"data={config.data.name} has no {split} questions; training needs train and val")
+        found[split] = supervise(
+            world.graph,
+            questions,
+            d_max=config.parts.search.d_max,
+            inverse=config.parts.search.inverse,
+            on_error=settings.on_error,
+        )
+        console.print(f"{split}: {found[split].report}", highlight=False)
+    data = QuestionDataModule(
+        world.graph,
+        found["train"],
+        found["val"],
+        parts["analyzer"].analyze,
+        make(section(settings.states), {}),
+        batch_size=settings.batch_size,
+        seed=config.seed,
+    )
+    val = [question for question in found["val"].questions if question.topic_entity]
+    return data, (val or list(found["val"].questions))[: settings.val_questions]
+
+
+def _beam_search(
+    world: World, system: System, questions: Sequence[Question]
+) -> Callable[[], Mapping[str, float]] | None:
+    """Validation as users meet it: the whole search, given the start, on a part of the val questions."""
+    if not questions:
+        return None
+
+    def validate() -> Mapping[str, float]:
+        done = evaluate(system, questions, world.graph, world.text_encoder, grant_start=True)
+        return {name: float(value) for name, value in averages(done.records).items() if "@" in name}
+
+    return validate
+
+
+def _resume(config: DictConfig) -> str | None:
+    """The checkpoint whose run goes on; with transfer, weights alone were loaded before."""
+    if config.ckpt_path is None or config.transfer:
+        return None
+    path = resolve(config.ckpt_path)
+    read_checkpoint(path)  # Lightning's own message for a damaged file helps nobody
+    return str(path)
+
+
+def resolve(ckpt_path: str) -> Path:
+    """`last` is the newest run's newest checkpoint; anything else is a path.
+
+    Raises:
+        CheckpointError: the newest run has none.
+    """
+    if ckpt_path != "last":
+        return Path(ckpt_path)
+    file = latest_run() / "checkpoints" / "last.ckpt"
+    if not file.is_file():
+        raise CheckpointError("the newest run has no last checkpoint: name one with ckpt_path=PATH")
+    return file

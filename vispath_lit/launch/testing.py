@@ -1,0 +1,116 @@
+"""Tests systems on one split under every protocol that its questions allow, and writes the records."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from omegaconf import DictConfig
+
+from vispath_lit.errors import ConfigError, DataError
+from vispath_lit.evaluation.comparison import NOTHING, assemble
+from vispath_lit.evaluation.evaluator import Evaluation, evaluate
+from vispath_lit.evaluation.fingerprint import questions_fingerprint
+from vispath_lit.evaluation.report import write_report
+from vispath_lit.evaluation.tables import table
+from vispath_lit.launch.checkpoint import fingerprints
+from vispath_lit.launch.config import plain
+from vispath_lit.launch.parts import World
+from vispath_lit.launch.questions import split_questions
+from vispath_lit.launch.record import RunRecord, point_latest
+from vispath_lit.progress import console
+from vispath_lit.protocols import System
+from vispath_lit.types import Question
+
+PROTOCOLS = {"nothing": NOTHING, "start": "given_start", "start_and_depth": "given_start_and_depth"}
+
+
+def evaluate_systems(
+    config: DictConfig,
+    world: World,
+    system: System,
+    fixed: System | None,
+    record: RunRecord,
+    given: Sequence[str],
+    checkpoint: str | None,
+) -> dict[str, object]:
+    """Evaluates both systems, writes metrics, predictions and report, and prints the table.
+
+    Args:
+        given: what the questions grant, keys of `PROTOCOLS`; one that no question can give is left out.
+        checkpoint: its content fingerprint, for the record.
+
+    Returns:
+        the content of `metrics.json`.
+    """
+    questions = split_questions(world, config.data.split, config.data.limit)
+    if not questions:
+        raise DataError(f"data={config.data.name} has no questions in split {config.data.split!r}")
+    if not any(question.answers or question.answer_ids for question in questions):
+        raise DataError(
+            "none of the questions has answers to test against; `vispath predict` answers such files"
+        )
+    marks = fingerprints(world) | {"questions": questions_fingerprint(questions)}
+    if checkpoint:
+        marks["checkpoint"] = checkpoint
+    record.config(plain(config))
+    record.versions()
+    record.fingerprints(marks)
+    protocols = _possible(given, questions)
+    done = _evaluate(config, world, system, questions, protocols, record, fixed=False)
+    other = _evaluate(config, world, fixed, questions, protocols, record, fixed=True) if fixed else {}
+    metrics = assemble(
+        done,
+        data=config.data.name,
+        split=config.data.split,
+        fingerprints=marks,
+        fixed=other or None,
+        seed=config.seed,
+    )
+    record.metrics(metrics)
+    shown, against = done[NOTHING].records, other[NOTHING].records if other else ()
+    write_report(record.report, metrics, shown, questions, fixed=against, seed=config.seed)
+    outputs = Path("outputs").absolute()
+    if record.folder.is_relative_to(outputs):
+        point_latest(record.folder, outputs)
+    console.print(table(metrics))
+    console.print(
+        f"run folder: {record.folder}\nreport:     {record.report}", highlight=False, soft_wrap=True
+    )
+    return metrics
+
+
+def _possible(given: Sequence[str], questions: Sequence[Question]) -> list[str]:
+    """The asked protocols that these questions can be asked under; the main one is always among them."""
+    for name in given:
+        if name not in PROTOCOLS:
+            raise ConfigError(f"given holds {name!r}; expected some of {list(PROTOCOLS)}")
+    topics = any(question.topic_entity for question in questions)
+    hops = any(question.hops for question in questions)
+    allowed = {"nothing": True, "start": topics, "start_and_depth": topics and hops}
+    return [name for name in PROTOCOLS if allowed[name] and (name in given or name == "nothing")]
+
+
+def _evaluate(
+    config: DictConfig,
+    world: World,
+    system: System,
+    questions: Sequence[Question],
+    protocols: Sequence[str],
+    record: RunRecord,
+    *,
+    fixed: bool,
+) -> Mapping[str, Evaluation]:
+    return {
+        PROTOCOLS[name]: evaluate(
+            system,
+            questions,
+            world.graph,
+            world.text_encoder,
+            grant_start="start" in name,
+            grant_depth="depth" in name,
+            batch_size=config.system.batch_size,
+            predictions=record.predictions(PROTOCOLS[name], fixed=fixed),
+        )
+        for name in protocols
+    }

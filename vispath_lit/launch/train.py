@@ -1,0 +1,52 @@
+"""A training run from config to table."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytorch_lightning as pl
+import xxhash
+from hydra.core.hydra_config import HydraConfig
+from omegaconf import DictConfig
+
+from vispath_lit.errors import ConfigError
+from vispath_lit.launch.checkpoint import check_fit, load_weights, read_checkpoint
+from vispath_lit.launch.fit import fit, resolve
+from vispath_lit.launch.parts import make_parts, make_system, make_world
+from vispath_lit.launch.predictor import learned_of
+from vispath_lit.launch.record import RunRecord
+from vispath_lit.launch.testing import evaluate_systems
+
+GIVEN = ("nothing", "start", "start_and_depth")
+
+
+def train(config: DictConfig) -> None:
+    """Fits the learned parts (unless `fit=false`), then tests them beside the fixed system.
+
+    Raises:
+        VisPathError: whatever the user can mend, in one line.
+    """
+    pl.seed_everything(config.seed, workers=True, verbose=False)
+    record = RunRecord(HydraConfig.get().runtime.output_dir)
+    world = make_world(config)
+    parts = make_parts(config.parts, world)
+    system = make_system(config.system, world, parts)
+    chosen: Path | None = None
+    if config.ckpt_path is not None:
+        chosen = resolve(config.ckpt_path)
+        content = read_checkpoint(chosen)
+        check_fit(content, world, config.transfer)
+        load_weights(learned_of(parts), content["state_dict"], "parts.")
+    if config.fit:
+        chosen = fit(config, world, parts, system, record.folder)
+    elif chosen is None:
+        raise ConfigError("fit=false tests a trained system: say which with ckpt_path=PATH")
+    fixed = (
+        make_system(config.system, world, make_parts(config.fixed, world)) if config.compare_fixed else None
+    )
+    evaluate_systems(config, world, system, fixed, record, GIVEN, content_of(chosen))
+
+
+def content_of(file: Path) -> str:
+    """The fingerprint of a checkpoint's bytes."""
+    return xxhash.xxh3_128_hexdigest(file.read_bytes())
