@@ -12,9 +12,10 @@ from pathlib import Path
 import numpy as np
 
 from vispath_lit.data.atlas.questions.cues import CuePick, Pair, choose_pairs, cue_pairs, read_cues
+from vispath_lit.data.atlas.questions.paraphrases import kinds_with_paraphrase, paraphrased
 from vispath_lit.data.atlas.questions.pictures import Arrow, Strip, Task, draw
 from vispath_lit.data.atlas.questions.plan import SPLITS, HoldOut, Plan
-from vispath_lit.data.atlas.questions.select import Caps, Pick, Picker
+from vispath_lit.data.atlas.questions.select import Caps, Pick, Picker, Wanted
 from vispath_lit.data.atlas.questions.starts import Starts, find_starts
 from vispath_lit.data.atlas.questions.statistics import split_statistics, yields
 from vispath_lit.data.atlas.questions.views import ViewRanges
@@ -66,7 +67,8 @@ def make_questions(
     tasks, questions = maker.finish(drafts, out)
     draw(tasks, maker.ranges, workers)
     for split, members in questions.items():
-        write_questions(out / f"{split}.jsonl", members)
+        if members:
+            write_questions(out / f"{split}.jsonl", members)
     return {
         "splits": {s: split_statistics(members) for s, members in questions.items()},
         "yields": maker.yields,
@@ -105,7 +107,10 @@ class Maker:
             self.yields[pool] = yields(walks)
             for split in self.plan.hops:
                 if POOL_OF.get(split, "test") == pool:
-                    found[split] = self.worded(self.picks(split, walks), split)
+                    picks = self.picks(split, walks)
+                    found[split] = self.worded(picks, split)
+                    if split == "test":
+                        found["test_wording"] = self.paraphrased(picks)
             cue_split = "test_cue" if pool == "test" else pool
             found.setdefault(cue_split, []).extend(self.cue_drafts(cue_split, walks))
         return {split: found[split] for split in SPLITS if split in found}
@@ -136,8 +141,17 @@ class Maker:
                 part = part.select(sequence & ~relation)
             else:
                 part = part.select(~sequence & ~relation)
-            picker.take(part, count)
+            asked = picker.take(part, count, self._paraphrased(hops)) if split == "test" else 0
+            picker.take(part, count - asked)
         return picker.picks
+
+    def _paraphrased(self, hops: int) -> Wanted:
+        """Relation sequences with the kinds of picture for which a free paraphrase was written."""
+        index = {name: r for r, name in enumerate(self.relations)}
+        found = kinds_with_paraphrase(hops).items()
+        return {
+            tuple(index[r] for r in names): kinds for names, kinds in found if all(r in index for r in names)
+        }
 
     def worded(self, picks: Sequence[Pick], split: str) -> list[Draft]:
         """The picks in words."""
@@ -148,6 +162,12 @@ class Maker:
             words = writer.question(pick.kind, *self._names(pick))
             drafts.append(Draft(pick, words.text, words.new_form))
         return drafts
+
+    def paraphrased(self, picks: Sequence[Pick]) -> list[Draft]:
+        """Test questions in words written by hand for them."""
+        rng = np.random.default_rng([self.plan.seed, 500])
+        chosen = paraphrased(picks, self.relations, self.plan.wording, rng)
+        return [Draft(pick, text, True) for pick, text in chosen]
 
     def cue_drafts(self, split: str, walks: Sequence[Walks]) -> list[Draft]:
         """Pairs of questions in the same words whose cues differ."""

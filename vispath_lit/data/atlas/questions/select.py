@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
 from vispath_lit.data.atlas.questions.walks import Ints, Walks
+
+Wanted = Mapping[tuple[int, ...], Collection[str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,23 +61,32 @@ class Picker:
     _relation: Counter[int] = field(default_factory=Counter)
     _sequence: Counter[tuple[int, ...]] = field(default_factory=Counter)
     _start: Counter[int] = field(default_factory=Counter)
+    _taken: set[tuple[int, tuple[int, ...]]] = field(default_factory=set)
 
-    def take(self, walks: Walks, count: int) -> int:
-        """Adds up to `count` of the walks, rare starts, sequences and answers first; returns how many."""
+    def take(self, walks: Walks, count: int, wanted: Wanted | None = None) -> int:
+        """Adds up to `count` of the walks, rare starts, sequences and answers first; returns how many.
+
+        Args:
+            wanted: relation sequence to kinds of picture; all others are passed over.
+        """
         taken = 0
+        if wanted is not None:
+            walks = walks.select(np.array([tuple(r) in wanted for r in walks.relations.tolist()], dtype=bool))
         for row in balanced_order(walks, self.rng).tolist():
             if taken == count:
                 break
             entities = tuple(walks.entities[row].tolist())
             relations = tuple(walks.relations[row].tolist())
-            kind = self._room(entities, relations)
-            if kind is not None:
+            kind = self._room(entities, relations, None if wanted is None else wanted[relations])
+            if kind is not None and (entities[0], relations) not in self._taken:
                 self._count(entities, relations, kind)
                 self.picks.append(Pick(entities, relations, kind))
                 taken += 1
         return taken
 
-    def _room(self, entities: tuple[int, ...], relations: tuple[int, ...]) -> str | None:
+    def _room(
+        self, entities: tuple[int, ...], relations: tuple[int, ...], wanted: Collection[str] | None
+    ) -> str | None:
         """The least used kind of picture of the start, or None where a cap is reached."""
         caps, size = self.caps, self.size
         full = (
@@ -84,8 +95,11 @@ class Picker:
             or self._sequence[relations] >= max(2, caps.sequence * size)
             or self._start[entities[0]] >= caps.start
         )
-        kind = min(self.kinds[entities[0]], key=lambda k: self._kind[k])
-        return None if full or self._kind[kind] + 1 > caps.kind * size else kind
+        kinds = [k for k in self.kinds[entities[0]] if wanted is None or k in wanted]
+        if full or not kinds:
+            return None
+        kind = min(kinds, key=lambda k: self._kind[k])
+        return None if self._kind[kind] + 1 > caps.kind * size else kind
 
     def _count(self, entities: tuple[int, ...], relations: tuple[int, ...], kind: str) -> None:
         self._answer[entities[-1]] += 1
@@ -93,6 +107,7 @@ class Picker:
         self._relation[relations[-1]] += 1
         self._sequence[relations] += 1
         self._start[entities[0]] += 1
+        self._taken.add((entities[0], relations))
 
 
 def balanced_order(walks: Walks, rng: np.random.Generator) -> Ints:

@@ -1,0 +1,58 @@
+"""Free paraphrases: whole questions written by hand for a kind of picture and a relation sequence.
+
+`paraphrases.tsv` holds kind, relation ids joined by `>`, and the question. They share no form with the
+templates and are used by test_wording only.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from functools import cache
+from importlib.resources import files
+
+import numpy as np
+
+from vispath_lit.data.atlas.questions.select import Pick
+
+Key = tuple[str, tuple[str, ...]]
+
+
+@cache
+def paraphrases() -> dict[Key, tuple[str, ...]]:
+    """(kind, relation ids) to questions, in the order of the file."""
+    text = files("vispath_lit.data.atlas.questions").joinpath("paraphrases.tsv").read_text(encoding="utf-8")
+    found: dict[Key, list[str]] = defaultdict(list)
+    for line in text.splitlines()[1:]:
+        kind, relations, question = line.split("\t")
+        found[kind, tuple(relations.split(">"))].append(question)
+    return {key: tuple(questions) for key, questions in found.items()}
+
+
+def kinds_with_paraphrase(hops: int) -> dict[tuple[str, ...], frozenset[str]]:
+    """Relation sequences of a length to the kinds of picture for which there is a paraphrase."""
+    found: dict[tuple[str, ...], set[str]] = defaultdict(set)
+    for kind, relations in paraphrases():
+        if len(relations) == hops:
+            found[relations].add(kind)
+    return {relations: frozenset(kinds) for relations, kinds in found.items()}
+
+
+def paraphrased(
+    picks: Sequence[Pick], names: Sequence[str], count: int, rng: np.random.Generator
+) -> Iterator[tuple[Pick, str]]:
+    """Up to `count` of the picks in a paraphrase; several of one sequence take its questions in turn.
+
+    Args:
+        names: relation ids by index.
+    """
+    used: dict[Key, int] = defaultdict(int)
+    found: list[tuple[int, int, Pick, str]] = []
+    for order, at in enumerate(rng.permutation(len(picks)).tolist()):
+        key = (picks[at].kind, tuple(names[r] for r in picks[at].relations))
+        if key in paraphrases():
+            texts = paraphrases()[key]
+            found.append((used[key], order, picks[at], texts[used[key] % len(texts)]))
+            used[key] += 1
+    found.sort(key=lambda item: item[:2])  # First one of every sequence, then the second ones.
+    yield from ((pick, text) for _, _, pick, text in found[:count])
