@@ -75,7 +75,12 @@ def starts(entities: list[int]) -> Paths:
     backtrack=st.booleans(),
 )
 def test_expand_equals_the_slow_definition(
-    make_graph: MakeGraph, triples: list[Triple], entities: list[int], inverse: bool, cap: int | None, backtrack: bool
+    make_graph: MakeGraph,
+    triples: list[Triple],
+    entities: list[int],
+    inverse: bool,
+    cap: int | None,
+    backtrack: bool,
 ) -> None:
     graph = make_graph(N, R, triples)
     paths = starts(entities)

@@ -19,13 +19,13 @@ def test_statistics_of_the_toy_graph(toy_graph: KnowledgeGraph) -> None:
         "types": 6,
         "images": 3,
         "entities_with_images": 2,
-        "entities_with_description": 5,
+        "entities_with_description": 6,
         "isolated_entities": 2,
         "self_loops": 2,
         "parallel_edges": 4,
     }
     assert stats["image_kinds"] == {"flag": 2, "outline": 1}
-    assert stats["degree"]["out"] == {"mean": 2.5, "median": 2.0, "max": 7}
+    assert stats["degree"]["out"] == {"mean": 2.5, "median": 1.5, "max": 7}
     assert stats["degree"]["both"]["max"] == 13
     assert stats["top_relations"][0] == {"id": "borders", "label": "borders", "triples": 8}
     assert sum(relation["triples"] for relation in stats["top_relations"]) == 30

@@ -11,7 +11,7 @@ from vispath_lit.errors import DataError
 from vispath_lit.kg.faults import Faults
 from vispath_lit.kg.tsv import escape, join_aliases, read_table, split_aliases, unescape, write_table
 
-TEXT = st.text(st.characters(exclude_characters="\0", exclude_categories=("Cs",)), max_size=12)
+TEXT = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=12)
 TRICKY = st.text(st.sampled_from("a\\|tnrb\t\n\r\u2028é"), max_size=10)
 
 
@@ -75,7 +75,9 @@ def test_aliases_come_back(aliases: list[str]) -> None:
 
 @settings(max_examples=50)
 @given(rows=st.lists(st.tuples(TEXT | TRICKY, TEXT | TRICKY), min_size=1, max_size=6))
-def test_a_written_table_comes_back(tmp_path_factory: pytest.TempPathFactory, rows: list[tuple[str, str]]) -> None:
+def test_a_written_table_comes_back(
+    tmp_path_factory: pytest.TempPathFactory, rows: list[tuple[str, str]]
+) -> None:
     path = tmp_path_factory.mktemp("t") / "a.tsv"
     write_table(path, ("id", "label"), ([escape(a), escape(b)] for a, b in rows))
     table = read_table(path, ("id", "label"), (), Faults().add)
@@ -143,7 +145,9 @@ def test_a_line_without_end_is_refused(tmp_path: Path, monkeypatch: pytest.Monke
 def test_headers(tmp_path: Path, header: bytes, reason: str) -> None:
     path = tmp_path / "a.tsv"
     path.write_bytes(header)
-    with pytest.raises(DataError, match=f"line 1: .*{reason}.*expected a header line with the columns id, label"):
+    with pytest.raises(
+        DataError, match=f"line 1: .*{reason}.*expected a header line with the columns id, label"
+    ):
         read_table(path, ("id", "label"), (), Faults("skip").add)
 
 

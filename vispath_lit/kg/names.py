@@ -19,6 +19,7 @@ from vispath_lit.protocols import TextEncoder
 
 MAX_WORDS = 8  # Words of the longest name that is looked for in a text.
 MAX_SIGNS = 16  # The same in scripts without blanks, where each sign stands for itself.
+MAX_PUNCTUATION = 3  # Signs on either side of a word that may belong to a name.
 MIN_LENGTH = 2  # Characters of the shortest name that counts as a mention.
 
 # Scripts written without blanks between words (Thai to Khmer, kana, Han, Hangul with its attached particles).
@@ -28,6 +29,7 @@ _SIGN = (
 # Marks that belong to a word though they are no letters: accents, vowel points, Indic vowels.
 _MARK = "\u0300-\u036f\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0670\u0900-\u0dff"
 _TOKEN = re.compile(f"(?P<sign>[{_SIGN}])|(?:(?![{_SIGN}])[\\w{_MARK}])+")
+_PUNCTUATION = re.compile(f"[^\\s\\w{_MARK}]")
 
 
 class Mention(NamedTuple):
@@ -141,23 +143,16 @@ def _windows(text: str) -> Iterator[tuple[int, int]]:
     """Spans of up to MAX_WORDS words; also with the punctuation that touches them ("U.S.", "C++")."""
     tokens = list(_TOKEN.finditer(text))
     for i, first in enumerate(tokens):
-        starts = {first.start(), _run_start(text, first.start())}
+        starts = [first.start() - n for n in range(_touching(text, first.start() - 1, -1) + 1)]
         limit = MAX_SIGNS if first["sign"] else MAX_WORDS
         for last in tokens[i : i + limit]:
-            ends = {last.end(), _run_end(text, last.end())}
-            for start in sorted(starts):
-                for end in sorted(ends):
-                    if end - start >= MIN_LENGTH:
-                        yield start, end
+            ends = [last.end() + n for n in range(_touching(text, last.end(), 1) + 1)]
+            yield from ((start, end) for start in starts for end in ends if end - start >= MIN_LENGTH)
 
 
-def _run_start(text: str, position: int) -> int:
-    while position > 0 and not (text[position - 1].isspace() or _TOKEN.match(text[position - 1])):
-        position -= 1
-    return position
-
-
-def _run_end(text: str, position: int) -> int:
-    while position < len(text) and not (text[position].isspace() or _TOKEN.match(text[position])):
-        position += 1
-    return position
+def _touching(text: str, position: int, step: int) -> int:
+    """How many signs from `position` on are punctuation, at most MAX_PUNCTUATION."""
+    count = 0
+    while count < MAX_PUNCTUATION and 0 <= position < len(text) and _PUNCTUATION.match(text[position]):
+        count, position = count + 1, position + step
+    return count
