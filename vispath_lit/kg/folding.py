@@ -54,9 +54,7 @@ def _hashes(texts: Any) -> tuple[NDArray[np.uint64], NDArray[np.uint64], NDArray
     Plain ASCII names, nearly all of a large graph, are folded by Arrow and only hashed one by one.
     """
     ascii_rows = np.asarray(pc.string_is_ascii(texts).to_numpy(), dtype=bool)
-    plain = pc.ascii_lower(texts.filter(pa.array(ascii_rows)))
-    # \x1c to \x1f count as white space for str.split.
-    plain = pc.ascii_trim(pc.replace_substring_regex(plain, "[\\s\\x0b\\x1c-\\x1f]+", " "), " ")
+    plain = _single_blanks(pc.ascii_lower(texts.filter(pa.array(ascii_rows))))
     hashes = np.empty(len(texts), dtype=np.uint64)
     hashes[ascii_rows] = hash_texts(plain.to_numpy(zero_copy_only=False))
     other = np.flatnonzero(~ascii_rows)
@@ -65,3 +63,18 @@ def _hashes(texts: Any) -> tuple[NDArray[np.uint64], NDArray[np.uint64], NDArray
     bare = [strip_accents(text) for text in folded]
     differs = np.fromiter((a != b for a, b in zip(folded, bare, strict=True)), dtype=bool, count=len(other))
     return hashes, hash_texts(b for b, d in zip(bare, differs, strict=True) if d), other[differs]
+
+
+def _single_blanks(texts: Any) -> Any:
+    """Collapses white space as `" ".join(text.split())` does, in the few ASCII texts that need it."""
+    # \x1c to \x1f count as white space for str.split; \s of this engine lacks \x0b too.
+    space = "[\\s\\x0b\\x1c-\\x1f]"
+    untidy = pc.match_substring_regex(texts, f"{space}{space}|[\\t-\\r\\x1c-\\x1f]|^{space}|{space}$")
+    if not pc.any(untidy).as_py():
+        return texts
+    tidy = pc.ascii_trim(pc.replace_substring_regex(texts.filter(untidy), f"{space}+", " "), " ")
+    return pc.replace_with_mask(_whole(texts), _whole(untidy), _whole(tidy))
+
+
+def _whole(column: Any) -> Any:
+    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
