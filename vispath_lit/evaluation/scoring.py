@@ -178,10 +178,12 @@ def _answer_scores(prediction: Prediction, truth: _Truth, graph: KnowledgeGraph)
         names = (graph.label(entity), *graph.aliases(entity))
         return any(metrics.normalize(name) in accepted for name in names)
 
+    entity = prediction.answer_entity
+    hit = metrics.exact_match(prediction.answer, truth.accepted) or (entity is not None and named(entity))
     found = [named(entity) for entity in dict.fromkeys(prediction.answer_set)]
     precision, recall = (sum(found) / len(found), float(any(found))) if found else (0.0, 0.0)
     return {
-        "hits@1": float(metrics.exact_match(prediction.answer, truth.accepted)),
+        "hits@1": float(hit),
         "f1": 2 * precision * recall / (precision + recall) if recall else 0.0,
         "answer_recall@3": float(any(named(entity) for entity in prediction.ranked[:3])),
     }
