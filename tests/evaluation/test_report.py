@@ -113,7 +113,7 @@ def test_the_page_reaches_for_nothing_outside(
     head, _, code = sources[0].partition(",")
     assert head == "data:image/jpeg;base64"
     assert Image.open(io.BytesIO(base64.b64decode(code))).size == (60, 40)
-    assert "http" not in file.read_text(encoding="utf8")
+    assert "://" not in file.read_text(encoding="utf8")
     assert str(tmp_path) not in file.read_text(encoding="utf8")
 
 
