@@ -233,6 +233,12 @@ def test_nothing_but_a_store_is_replaced(toy_folder: Path) -> None:
     build(toy_folder, other)  # An empty folder may become a store.
 
 
+def test_an_unwritable_place_is_named(toy_folder: Path) -> None:
+    (toy_folder.parent / "file").write_text("x")
+    with pytest.raises(DataError, match=r"the store could not be built: .*nothing was changed"):
+        build(toy_folder, toy_folder.parent / "file" / "store")
+
+
 def test_on_error_has_two_values(toy_folder: Path) -> None:
     with pytest.raises(ConfigError, match="'fail' and 'skip'"):
         build(toy_folder, store(toy_folder), "ignore")  # type: ignore[arg-type]

@@ -8,7 +8,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from vispath_lit.errors import ConfigError
+from vispath_lit.errors import ConfigError, UnknownEntityError
 from vispath_lit.kg.frontier import expand, follow
 from vispath_lit.kg.store import KnowledgeGraph
 from vispath_lit.kg.walks import hop_distance
@@ -143,6 +143,12 @@ def test_parallel_edges_survive_the_ban_on_steps_back(make_graph: MakeGraph) -> 
 def test_no_paths_and_isolated_entities_have_no_edges(toy_graph: KnowledgeGraph) -> None:
     assert len(expand(toy_graph, starts([]))) == 0
     assert len(expand(toy_graph, starts([toy_graph.entity_index("lone")]), hub_cap=1, backtrack=False)) == 0
+
+
+@pytest.mark.parametrize(("start", "walk"), [(-1, []), (12, []), (0, [14]), (0, [-1])])
+def test_follow_stays_inside_the_graph(toy_graph: KnowledgeGraph, start: int, walk: list[int]) -> None:
+    with pytest.raises(UnknownEntityError, match="12 entities and 14 signed relations"):
+        follow(toy_graph, start, walk)
 
 
 @pytest.mark.parametrize("cap", [0, -1])

@@ -84,8 +84,12 @@ def test_texts(toy_graph: KnowledgeGraph) -> None:
         assert toy_graph.types(indices) == ["city", "country", "country"]
         assert toy_graph.entity_ids(indices) == ["zur", "fr", "fr"]
     assert toy_graph.labels([]) == []
-    with pytest.raises(IndexError):
-        toy_graph.labels([12])
+    for outside in (12, -1):
+        with pytest.raises(IndexError):
+            toy_graph.labels([outside])
+        for read in (toy_graph.label, toy_graph.aliases, toy_graph.entity_id):
+            with pytest.raises(UnknownEntityError, match=f"entity index {outside}; expected 0 to 11"):
+                read(outside)
 
 
 def test_relations_are_signed(toy_graph: KnowledgeGraph) -> None:

@@ -63,14 +63,17 @@ def build(folder: str | Path, out: str | Path, on_error: OnError = "fail") -> Bu
     source, target = Path(folder).absolute(), Path(out).absolute()
     reader = FolderReader(source, Faults(on_error))
     _check_target(source, target)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    partial = Path(tempfile.mkdtemp(prefix=f".{target.name}.", suffix=".partial", dir=target.parent))
     try:
-        report = _build(reader, partial, target)
-        partial.chmod(0o755)
-        _replace(target, partial)
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        partial = Path(tempfile.mkdtemp(prefix=f".{target.name}.", suffix=".partial", dir=target.parent))
+        try:
+            report = _build(reader, partial, target)
+            partial.chmod(0o755)
+            _replace(target, partial)
+        finally:
+            shutil.rmtree(partial, ignore_errors=True)
+    except OSError as error:
+        raise DataError(f"{target}: the store could not be built: {error}; nothing was changed") from error
     return report
 
 

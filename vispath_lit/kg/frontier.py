@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from vispath_lit.errors import ConfigError
+from vispath_lit.errors import ConfigError, UnknownEntityError
 from vispath_lit.kg.csr import Ints
 from vispath_lit.kg.store import KnowledgeGraph
 from vispath_lit.types import Frontier, Paths
@@ -53,7 +53,7 @@ def expand(
     if hub_cap is not None:
         keep = _within_cap(segment, relation, 2 * len(ends), hub_cap)
         if (cut := len(keep) - int(keep.sum())) > 0:
-            log.info("hub_cap=%d left out %d of %d edges", hub_cap, cut, len(keep))
+            log.debug("hub_cap=%d left out %d of %d edges", hub_cap, cut, len(keep))
             segment, relation, tail = segment[keep], relation[keep], tail[keep]
     device = paths.entities.device
     return Frontier(
@@ -65,7 +65,16 @@ def expand(
 
 
 def follow(graph: KnowledgeGraph, start: int, relations: Sequence[int]) -> NDArray[np.int64]:
-    """The sorted distinct endpoints of every walk from `start` along a sequence of signed relations."""
+    """The sorted distinct endpoints of every walk from `start` along a sequence of signed relations.
+
+    Raises:
+        UnknownEntityError: an index outside the graph.
+    """
+    if not 0 <= start < graph.num_entities or not all(0 <= r < 2 * graph.num_relations for r in relations):
+        raise UnknownEntityError(
+            f"start {start} or relations {list(relations)} lie outside the graph: it has "
+            f"{graph.num_entities} entities and {2 * graph.num_relations} signed relations"
+        )
     reached = np.array([start], dtype=np.int64)
     for signed in relations:
         backwards = signed >= graph.num_relations

@@ -49,7 +49,7 @@ class NameVectors:
         """For each text at most k entities, best first; ties by name, then entity, in the graph's order."""
         if not texts:
             return []
-        queries = np.ascontiguousarray(self._encoder.encode(texts).numpy(), dtype=np.float32)
+        queries = np.ascontiguousarray(self._encoder.encode(texts).cpu().numpy(), dtype=np.float32)
         fetch = min(len(self._names), 4 * k + 8 if self._aliases else k)
         scores, rows = self._index.search(queries, fetch)
         return [self._matches(s, r, k) for s, r in zip(scores, rows, strict=True)]
@@ -87,7 +87,7 @@ class NameVectors:
         vectors = np.empty((len(self._names), self._encoder.dim), dtype=np.float16)
         for start in track(range(0, len(self._names), CHUNK), "embedding entity names"):
             texts = self._names.slice(start, CHUNK).to_pylist()
-            vectors[start : start + len(texts)] = self._encoder.encode(texts).numpy()
+            vectors[start : start + len(texts)] = self._encoder.encode(texts).cpu().numpy()
         return vectors
 
 

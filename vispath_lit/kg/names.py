@@ -19,6 +19,7 @@ from vispath_lit.protocols import TextEncoder
 
 MAX_WORDS = 8  # Words of the longest name that is looked for in a text.
 MAX_SIGNS = 16  # The same in scripts without blanks, where each sign stands for itself.
+MAX_TEXT = 20_000  # Characters of a text that are searched.
 MAX_PUNCTUATION = 3  # Signs on either side of a word that may belong to a name.
 MIN_LENGTH = 2  # Characters of the shortest name that counts as a mention.
 
@@ -141,7 +142,7 @@ def _equal(written: str, name: str) -> bool:
 
 def _windows(text: str) -> Iterator[tuple[int, int]]:
     """Spans of up to MAX_WORDS words; also with the punctuation that touches them ("U.S.", "C++")."""
-    tokens = list(_TOKEN.finditer(text))
+    tokens = list(_TOKEN.finditer(text, 0, MAX_TEXT))
     for i, first in enumerate(tokens):
         starts = [first.start() - n for n in range(_touching(text, first.start() - 1, -1) + 1)]
         limit = MAX_SIGNS if first["sign"] else MAX_WORDS

@@ -110,28 +110,28 @@ class KnowledgeGraph:
         return found
 
     def entity_id(self, entity: int) -> str:
-        return str(self._entities["id"][int(entity)].as_py())
+        return str(self._cell("id", entity))
 
     def entity_ids(self, indices: Sequence[int] | Ints | Tensor) -> list[str]:
         return _take(self._entities["id"], indices)
 
     def label(self, entity: int) -> str:
-        return str(self._entities["label"][int(entity)].as_py())
+        return str(self._cell("label", entity))
 
     def labels(self, indices: Sequence[int] | Ints | Tensor) -> list[str]:
         return _take(self._entities["label"], indices)
 
     def aliases(self, entity: int) -> tuple[str, ...]:
-        return tuple(self._entities["aliases"][int(entity)].as_py())
+        return tuple(self._cell("aliases", entity))
 
     def type_of(self, entity: int) -> str:
-        return str(self._entities["type"][int(entity)].as_py())
+        return str(self._cell("type", entity))
 
     def types(self, indices: Sequence[int] | Ints | Tensor) -> list[str]:
         return _take(self._entities["type"], indices)
 
     def description(self, entity: int) -> str:
-        return str(self._entities["description"][int(entity)].as_py())
+        return str(self._cell("description", entity))
 
     def descriptions(self, indices: Sequence[int] | Ints | Tensor) -> list[str]:
         return _take(self._entities["description"], indices)
@@ -139,6 +139,11 @@ class KnowledgeGraph:
     def column(self, name: str) -> Any:
         """A whole text column (`id`, `label`, `aliases`, `type`, `description`) as a mapped Arrow array."""
         return self._entities[name]
+
+    def _cell(self, name: str, entity: int) -> Any:
+        if not 0 <= entity < self.num_entities:  # Arrow would count a negative index from the end.
+            raise UnknownEntityError(f"entity index {entity}; expected 0 to {self.num_entities - 1}")
+        return self._entities[name][int(entity)].as_py()
 
     def out_degrees(self) -> NDArray[np.int64]:
         """`[N]`: triples with each entity as subject."""
@@ -267,5 +272,5 @@ def _take(column: Any, indices: Iterable[int] | Ints | Tensor) -> list[str]:
     taken = column.take(pa.array(rows))
     if pa.types.is_dictionary(taken.type):
         taken = taken.dictionary_decode()
-    texts: list[str] = taken.to_numpy(zero_copy_only=False).tolist()
+    texts: list[str] = taken.to_pylist()
     return texts
