@@ -67,7 +67,7 @@ def reliability(curves: Mapping[str, Sequence[Mapping[str, float]]], title: str)
 
 def stacked_bar(shares: Sequence[tuple[str, str, float]], title: str) -> Markup:
     """One bar of (class, label, share) segments, shares summing to 1; each tells its label on hover."""
-    width, height, x = 640.0, 26, 0.0
+    width, height, x = 1040.0, 26, 0.0
     parts = []
     for name, label, share in shares:
         if share <= 0:
@@ -78,7 +78,7 @@ def stacked_bar(shares: Sequence[tuple[str, str, float]], title: str) -> Markup:
                 "<title>{}: {:.1f} %</title></rect>"
             ).format(name, x, max(0.5, width * share - 1), height, label, 100 * share)
         )
-        if share > 0.09:
+        if share > 0.12:
             parts.append(_text(x + 6, 17, f"{label} {100 * share:.0f} %", "start", "inside"))
         x += width * share
     return _svg(width, height, title, parts)
@@ -94,7 +94,13 @@ def _bar(x: float, width: float, base: float, inner: float, system: str, bar: Ba
         drawn += Markup('<line class="whisker" x1="{0:.1f}" x2="{0:.1f}" y1="{1:.1f}" y2="{2:.1f}"/>').format(
             x + width / 2, base - inner * bar.low, base - inner * bar.high
         )
-    return drawn + _text(x + width / 2, base - tall - 4, f"{100 * bar.value:.0f}", "middle", "value")
+    return drawn + _text(
+        x + width / 2,
+        base - inner * max(bar.value, bar.high or 0) - 4,
+        f"{100 * bar.value:.0f}",
+        "middle",
+        "value",
+    )
 
 
 def _grid(left: float, right: float, base: float, inner: float) -> Markup:
