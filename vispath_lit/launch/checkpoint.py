@@ -28,6 +28,7 @@ class Provenance(pl.Callback):
             "version": vispath_lit.__version__,
             "config": config,
             "fingerprints": fingerprints(world),
+            "store": str(world.graph.path.resolve()),
         }
 
     def on_save_checkpoint(
@@ -70,6 +71,20 @@ def read_checkpoint(path: str | Path) -> dict[str, Any]:
     if not isinstance(content, dict) or KEY not in content or "state_dict" not in content:
         raise CheckpointError(f"{file} is a checkpoint, but not of VisPath-Lit: it has no {KEY!r} entry")
     return content
+
+
+def trained_store(content: dict[str, Any]) -> Path:
+    """The store that the checkpoint was trained on, for answering from any folder.
+
+    Raises:
+        CheckpointError: it is gone.
+    """
+    store = Path(content[KEY]["store"])
+    if not store.is_dir():
+        raise CheckpointError(
+            f"the graph store {store} of the checkpoint is gone: say where the graph is (--graph)"
+        )
+    return store
 
 
 def check_fit(content: dict[str, Any], world: World, transfer: bool) -> None:

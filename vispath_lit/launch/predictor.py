@@ -24,7 +24,7 @@ from vispath_lit.errors import CheckpointError, VisPathError
 from vispath_lit.kg.cached import store_of
 from vispath_lit.kg.images import load_image
 from vispath_lit.kg.store import KnowledgeGraph
-from vispath_lit.launch.checkpoint import KEY, check_fit, load_weights, read_checkpoint
+from vispath_lit.launch.checkpoint import KEY, check_fit, load_weights, read_checkpoint, trained_store
 from vispath_lit.launch.config import load_config, with_checkpoint
 from vispath_lit.launch.parts import World, make_parts, make_system, make_world
 from vispath_lit.progress import track
@@ -105,7 +105,8 @@ class VisPath:
         """
         content = read_checkpoint(path)
         config = with_checkpoint(load_config("eval", overrides), content[KEY]["config"], overrides)
-        world = make_world(config, None if graph is None else store_of(graph, config.cache_dir))
+        store = trained_store(content) if graph is None else store_of(graph, config.cache_dir)
+        world = make_world(config, store)
         check_fit(content, world, transfer)
         return cls(build_system(config, world, content), world.graph)
 
