@@ -105,7 +105,8 @@ def _flag_pixels(path: Path) -> npt.NDArray[np.uint8]:
 
 def _palette(pixels: npt.NDArray[np.uint8], words: str) -> tuple[Patch, ...]:
     """Counts the exact shades of a flat drawing, names each, and keeps the colours that count."""
-    shades, counts = np.unique(pixels, axis=0, return_counts=True)
+    packed, counts = np.unique(pixels.astype(np.int32) @ np.array([65536, 256, 1]), return_counts=True)
+    shades = np.stack([packed >> 16, packed >> 8 & 255, packed & 255], axis=1)
     area: dict[str, float] = {}
     best: dict[str, tuple[int, tuple[int, int, int]]] = {}
     for shade, count in zip(shades.tolist(), counts.tolist(), strict=True):

@@ -1,0 +1,1 @@
+"""The facts of Atlas, one file a source or a field."""

@@ -1,0 +1,31 @@
+"""Every picture that Atlas draws, as a list of drawings still to be rasterised."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
+
+from vispath_lit.data.atlas.pictures import locators, writing
+from vispath_lit.data.atlas.pictures.job import Job
+from vispath_lit.data.atlas.sheet import Entity
+
+MAKERS: tuple[Callable[[], Iterator[Job]], ...] = (
+    writing.flags,
+    locators.outlines,
+    locators.states,
+    locators.counties,
+    locators.cities,
+    locators.airports,
+    locators.volcano_marks,
+    writing.language_names,
+    writing.script_samples,
+    writing.currency_signs,
+    writing.element_cells,
+)
+
+
+def picture_jobs(entities: Iterable[Entity]) -> list[Job]:
+    """The pictures of the entities that exist, sorted by kind and entity."""
+    ids = {entity.id for entity in entities}
+    jobs = [job for job in chain.from_iterable(maker() for maker in MAKERS) if job.entity in ids]
+    return sorted(jobs, key=lambda job: (job.kind, job.entity))
