@@ -157,33 +157,51 @@ def _kind(mode: Mode, hop: int, files: Mapping[str, Sequence[str]]) -> str | Non
     return min(files)
 
 
-def choose_pairs(
-    groups: Mapping[tuple[Mode, int], list[list[CuePick]]],
-    count: int,
-    answer_cap: int,
-    start_cap: int,
-    rng: np.random.Generator,
-) -> list[Pair]:
-    """Up to `count` pairs: half of each mode, and of each mode at least half decided at hop 2.
+@dataclass(frozen=True, slots=True)
+class PairCaps:
+    """How many pairs of cue questions, at most.
 
-    A pair takes two paths of a group with different answers; starts and answers are capped.
+    Attributes:
+        count: in all.
+        answer: questions with the same answer.
+        start: pairs with the same start.
+        country: pairs whose cue concerns the same country A.
     """
+
+    count: int
+    answer: int
+    start: int
+    country: int
+
+
+def choose_pairs(
+    groups: Mapping[tuple[Mode, int], list[list[CuePick]]], caps: PairCaps, rng: np.random.Generator
+) -> list[Pair]:
+    """Up to `caps.count` pairs: half of each mode, and of each mode at least half decided at hop 2.
+
+    A pair takes two paths of a group with different answers.
+    """
+    count = caps.count
     answers: Counter[int] = Counter()
     relations: Counter[int] = Counter()
     starts: Counter[int] = Counter()
+    countries: Counter[int] = Counter()
     chosen: list[Pair] = []
     for mode in MODES:
         for hop, quota in ((2, count // 4 + count % 4), (1, count // 4)):
             rest = quota
             pool = groups[mode, hop]
             for at in rng.permutation(len(pool)).tolist():
-                pair = _pair(pool[at], answers, answer_cap, rng) if rest else None
+                pair = _pair(pool[at], answers, caps.answer, rng) if rest else None
                 if pair is None:
                     continue
                 start, last = pair[0].pick.entities[0], pair[0].pick.relations[-1]
-                if starts[start] >= start_cap or relations[last] >= max(2, count // 8):
+                country = pair[0].pick.entities[hop - 1]
+                full = starts[start] >= caps.start or countries[country] >= caps.country
+                if full or relations[last] >= max(2, count // 8):
                     continue
                 starts[start] += 1
+                countries[country] += 1
                 relations[last] += 1
                 answers.update(p.pick.entities[-1] for p in pair)
                 chosen.append(pair)

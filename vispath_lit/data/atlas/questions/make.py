@@ -10,8 +10,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
-from vispath_lit.data.atlas.questions.cues import CuePick, Pair, choose_pairs, cue_pairs, read_cues
+from vispath_lit.data.atlas.questions.cues import CuePick, Pair, PairCaps, choose_pairs, cue_pairs, read_cues
 from vispath_lit.data.atlas.questions.paraphrases import kinds_with_paraphrase, paraphrased
 from vispath_lit.data.atlas.questions.pictures import Arrow, Strip, Task, draw
 from vispath_lit.data.atlas.questions.plan import SPLITS, HoldOut, Plan
@@ -20,6 +21,7 @@ from vispath_lit.data.atlas.questions.starts import Starts, find_starts
 from vispath_lit.data.atlas.questions.statistics import split_statistics, yields
 from vispath_lit.data.atlas.questions.views import ViewRanges
 from vispath_lit.data.atlas.questions.walks import (
+    Ints,
     Walks,
     functional_steps,
     nearer_through_inverse,
@@ -97,6 +99,7 @@ class Maker:
         self.cues = read_cues(cues, graph)
         self.held = HoldOut.of(graph, plan.seed)
         self.yields: dict[str, object] = {}
+        self._border_like = [r for r, name in enumerate(self.relations) if "border" in name]
         self._types = np.array(graph.column("type").to_pylist(), dtype=object)
 
     def drafts(self) -> dict[str, list[Draft]]:
@@ -115,7 +118,7 @@ class Maker:
             found.setdefault(cue_split, []).extend(self.cue_drafts(cue_split, walks))
         return {split: found[split] for split in SPLITS if split in found}
 
-    def walks(self, starts: np.ndarray[tuple[int], np.dtype[np.int64]]) -> list[Walks]:
+    def walks(self, starts: Ints) -> list[Walks]:
         """All gold paths from the starts by length, ending where a question may end."""
         known, words = relations_by_id(), phrases()
         middle = np.array([r in words.of or r in words.ask for r in self.relations])
@@ -124,8 +127,19 @@ class Maker:
         found = []
         for walks in shortest_walks(self.graph, functional_steps(self.graph, middle), starts, DEPTH):
             fits = last[walks.relations[:, -1]] & between[walks.relations[:, :-1]].all(axis=1)
-            found.append(walks.select(fits))
+            found.append(walks.select(fits & self._readable(walks)))
         return found
+
+    def _readable(self, walks: Walks) -> NDArray[np.bool_]:
+        """`[W]`: walks that do not go in circles of words.
+
+        No relation comes twice, at most two steps go over a border, and from a county at most one.
+        """
+        relations = np.sort(walks.relations, axis=1)
+        distinct = (np.diff(relations, axis=1) != 0).all(axis=1)
+        border = np.isin(walks.relations, self._border_like).sum(axis=1)
+        county = self._types[walks.entities[:, 0]] == "county"
+        return np.asarray(distinct & (border <= np.where(county, 1, 2)))
 
     def picks(self, split: str, walks: Sequence[Walks]) -> list[Pick]:
         """The gold paths of one split."""
@@ -179,7 +193,7 @@ class Maker:
         self.yields[f"{split}_cue_groups"] = pool
         count = self.plan.pairs[split]
         cap = max(2, int(0.02 * 2 * count))
-        pairs = choose_pairs(groups, count, cap, max(4, count // 20), rng)
+        pairs = choose_pairs(groups, PairCaps(count, cap, max(4, count // 20), max(8, count // 12)), rng)
         writer = Writer(rng, held_out=split.startswith("test"))
         return [draft for serial, pair in enumerate(pairs) for draft in self._pair(pair, serial, writer)]
 

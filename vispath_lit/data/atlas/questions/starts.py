@@ -20,7 +20,7 @@ from vispath_lit.kg.store import KnowledgeGraph
 POOLS = (("train", 60), ("val", 10), ("test", 30))
 """Pools with their share of the starts in percent."""
 
-CAPPED = {"county": 300, "compound": 300, "city": 600, "airport": 300}
+CAPPED = {"county": 300, "compound": 300, "city": 700, "airport": 300, "volcano": 300}
 """Most starts of the types that would drown the rest."""
 
 HOME = {"city": "in_country", "currency": "issued_by", "language": "principal_country"}
