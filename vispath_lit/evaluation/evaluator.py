@@ -17,7 +17,7 @@ from vispath_lit.data.queries import to_query
 from vispath_lit.errors import ConfigError, DataError, VisPathError
 from vispath_lit.evaluation import metrics
 from vispath_lit.evaluation.fingerprint import question_fingerprint
-from vispath_lit.evaluation.records import Record, read_records, to_line, write_records
+from vispath_lit.evaluation.records import Record, read_records, settled, to_line, write_records
 from vispath_lit.evaluation.scoring import PredictionError, score
 from vispath_lit.kg.store import KnowledgeGraph
 from vispath_lit.progress import track
@@ -101,7 +101,8 @@ def evaluate(
     batches = [todo[i : i + batch_size] for i in range(0, len(todo), batch_size)]
     for batch in track(batches, f"{system.name}: {len(todo)} questions"):
         answers = _answer(system, batch, graph, grant_start=grant_start, grant_depth=grant_depth)
-        records = score(batch, answers, [keys[q.id] for q in batch], graph, text_encoder)
+        scored = score(batch, answers, [keys[q.id] for q in batch], graph, text_encoder)
+        records = [settled(record) for record in scored]
         done |= {record.id: record for record in records}
         if predictions is not None:
             _append(predictions, records)
@@ -184,7 +185,7 @@ def _answer(
 
 
 def _append(file: Path, records: Sequence[Record]) -> None:
-    with file.open("a", encoding="utf8", newline="\n") as out:
+    with file.open("a", encoding="utf8", errors="replace", newline="\n") as out:
         out.write("".join(to_line(record) + "\n" for record in records))
 
 

@@ -13,10 +13,13 @@ DIGITS = 6
 
 
 def write_text(path: Path, text: str) -> None:
-    """Writes beside `path` and renames, so that a reader sees the old file or the new one."""
+    """Writes beside `path` and renames, so that a reader sees the old file or the new one.
+
+    What UTF-8 cannot hold (a lone surrogate from a model's output) is written as `?`.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(f".{path.name}.partial")
-    with partial.open("w", encoding="utf8", newline="\n") as file:
+    with partial.open("w", encoding="utf8", errors="replace", newline="\n") as file:
         file.write(text)
     partial.replace(path)
 

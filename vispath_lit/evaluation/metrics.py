@@ -161,8 +161,10 @@ def sbert_chance(gold: Sequence[Sequence[str]], encoder: TextEncoder) -> float:
 
 
 def _vectors(texts: Sequence[str], encoder: TextEncoder) -> NDArray[np.float64]:
+    # A model's output may hold lone surrogates, which no tokenizer reads.
+    clean = [text.encode("utf8", "replace").decode("utf8") for text in texts]
     with torch.inference_mode():
-        vectors = encoder.encode(texts).detach().cpu().double().numpy()
+        vectors = encoder.encode(clean).detach().cpu().double().numpy()
     if not np.isfinite(vectors).all():
         row = int(np.flatnonzero(~np.isfinite(vectors).all(axis=1))[0])
         raise MetricError(f"the text encoder gave NaN for {texts[row]!r}: expected a unit vector.")

@@ -133,6 +133,11 @@ def to_line(record: Record) -> str:
     return json.dumps(rounded(asdict(record)), ensure_ascii=False, allow_nan=False)
 
 
+def settled(record: Record) -> Record:
+    """The record as it will be read back from its line, so that a resumed run and a fresh one are equal."""
+    return _adapter.validate_json(to_line(record).encode("utf8", "replace"))
+
+
 def write_records(path: Path, records: Iterable[Record]) -> None:
     """Writes all lines anew, atomically."""
     write_text(path, "".join(to_line(record) + "\n" for record in records))

@@ -47,9 +47,11 @@ def tables(evaluation: Evaluation, *, seed: int = 0) -> Table:
     }
 
 
-def averages(records: Sequence[Record], names: Iterable[str] = ANSWER_METRICS + PATH_METRICS) -> Table:
+def averages(
+    records: Sequence[Record], names: Iterable[str] = ANSWER_METRICS + PATH_METRICS
+) -> dict[str, float]:
     """Micro-averages; a metric that no question has gold for is left out."""
-    found: Table = {"questions": len(records)}
+    found: dict[str, float] = {"questions": len(records)}
     for name in names:
         values = [record.scores[name] for record in records if name in record.scores]
         if values:
@@ -95,7 +97,7 @@ def clustered(records: Sequence[Record], *, seed: int = 0) -> Table:
 def grounding(records: Sequence[Record]) -> Table:
     """Start entity, strict (same id), soft (label cosine >= 0.7), among the first five; by hop too."""
     having = [record for record in records if GROUNDING_METRICS[0] in record.scores]
-    found = _short(averages(having, GROUNDING_METRICS))
+    found: Table = dict(_short(averages(having, GROUNDING_METRICS)))
     hops = {hop: _short(averages(part, GROUNDING_METRICS)) for hop, part in by_hop(having).items()}
     return found | {"by_hop": hops}
 
@@ -148,5 +150,5 @@ def without_cost(table: object) -> object:
     return table
 
 
-def _short(table: Table) -> Table:
+def _short(table: Mapping[str, float]) -> dict[str, float]:
     return {name.removeprefix("grounding_"): value for name, value in table.items()}

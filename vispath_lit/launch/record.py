@@ -5,18 +5,20 @@ outputs/<job>/<time>/
     versions.json       Python, platform, packages
     fingerprints.json   graph, questions, encoders, checkpoint
     metrics.json        the tables (DESIGN section 5)
-    predictions.jsonl   one line a question, and beside it those of other protocols and of the fixed
-    system report.html         the same for people
+    predictions.jsonl   one line a question; beside it those of other protocols and of the fixed system
+    report.html         the same for people
+    *.ckpt, logs        of a training run
 outputs/latest          the newest run
 """
 
 from __future__ import annotations
 
+import json
 import os
 import platform
 import re
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from importlib import metadata
 from pathlib import Path
@@ -26,6 +28,9 @@ from omegaconf import OmegaConf
 from vispath_lit.errors import ConfigError, DataError
 from vispath_lit.evaluation.comparison import NOTHING
 from vispath_lit.evaluation.files import write_json, write_text
+from vispath_lit.evaluation.records import read_records
+from vispath_lit.evaluation.report import write_report
+from vispath_lit.types import Question
 
 REDACTED = "<removed>"
 LATEST = "latest"
@@ -89,6 +94,25 @@ class RunRecord:
     def report(self) -> Path:
         """Where the report goes."""
         return self.folder / "report.html"
+
+    def rebuild_report(self, questions: Sequence[Question] = (), *, seed: int = 0) -> Path:
+        """Writes the report anew from what the folder holds; `questions` bring the pictures.
+
+        Raises:
+            DataError: the folder holds no finished run, or a damaged one.
+        """
+        fixed = self.predictions(fixed=True)
+        try:
+            found = json.loads((self.folder / "metrics.json").read_bytes())
+            records = read_records(self.predictions())
+        except (OSError, ValueError) as error:
+            raise DataError(
+                f"{self.folder.name}: no finished run ({error.__class__.__name__}); expected metrics.json "
+                "and predictions.jsonl. Finish the run or choose another one."
+            ) from error
+        against = read_records(fixed) if fixed.is_file() else ()
+        write_report(self.report, found, records, questions, fixed=against, seed=seed)
+        return self.report
 
 
 def without_secrets(value: object) -> object:
