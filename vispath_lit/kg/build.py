@@ -18,7 +18,7 @@ from vispath_lit.kg.faults import Faults, OnError
 from vispath_lit.kg.fingerprint import ContentHash
 from vispath_lit.kg.folder import EntityTable, FolderReader, ImageTable, RelationTable
 from vispath_lit.kg.folding import name_tables
-from vispath_lit.kg.lookup import HashTable, hash_table, hash_texts
+from vispath_lit.kg.lookup import HashTable, hash_column, hash_table
 from vispath_lit.kg.manifest import NAME, Manifest, is_store
 from vispath_lit.progress import track
 
@@ -120,7 +120,7 @@ def _write_texts(
     names = ("id", "label", "inverse_label")
     _write_arrow(partial / "relations.arrow", {name: getattr(relations, name) for name in names})
     rows = np.arange(len(entities.id), dtype=np.int32)
-    ids = hash_table(hash_texts(entities.id.to_numpy(zero_copy_only=False)), rows)
+    ids = hash_table(hash_column(entities.id), rows)
     _write_lookup(partial, "id", ids)
     name_table, bare_table = name_tables(entities.label, entities.aliases)
     _write_lookup(partial, "name", name_table)

@@ -92,7 +92,7 @@ class FolderReader:
         keep = self._accept(
             table, columns, [*_escapes(table, bad), *_nonempty(table, columns, ("id", "label"))]
         )
-        return EntityTable(**{name: column.filter(keep) for name, column in columns.items()})
+        return EntityTable(**_rows(columns, keep))
 
     def relations(self) -> RelationTable:
         table, columns, bad = self._read("relations.tsv", plain=("id", "label", "inverse_label"))
@@ -105,7 +105,7 @@ class FolderReader:
         )
         checks = [*_escapes(table, bad), *_nonempty(table, columns, ("id", "label")), marked]
         keep = self._accept(table, columns, checks)
-        return RelationTable(**{name: column.filter(keep) for name, column in columns.items()})
+        return RelationTable(**_rows(columns, keep))
 
     def triples(self, entity_ids: Any, relation_ids: Any) -> TripleTable:
         table, columns, bad = self._read("triples.tsv", plain=("subject", "relation", "object"))
@@ -161,8 +161,8 @@ class FolderReader:
                 columns[key], bad[key] = unescape(columns[key])
         return table, columns, bad
 
-    def _accept(self, table: Table, columns: dict[str, Any], checks: list[Check]) -> Any:
-        """The rows that break no rule and repeat no id, as an Arrow mask."""
+    def _accept(self, table: Table, columns: dict[str, Any], checks: list[Check]) -> NDArray[np.bool_]:
+        """`[n]`: the rows that break no rule and repeat no id."""
         good = ~np.any([check.bad for check in checks], axis=0)
         again = np.zeros(len(table), dtype=bool)
         again[good] = _repeats(columns["id"].filter(pa.array(good)))
@@ -171,7 +171,7 @@ class FolderReader:
         keep = self.faults.reject(table, checks)
         if not keep.any():
             raise DataError(f"{table.path}: no usable line; first faults: {self._first_faults()}")
-        return pa.array(keep)
+        return keep
 
     def _first_faults(self) -> str:
         return "; ".join(self.faults.listed[:3]) or "none, the file has only a header"
@@ -236,6 +236,12 @@ def _repeats(ids: Any) -> NDArray[np.bool_]:
     codes = np.asarray(pc.dictionary_encode(ids).indices.to_numpy(zero_copy_only=False), dtype=np.int64)
     highest = np.maximum.accumulate(codes)
     return codes <= np.concatenate([[-1], highest[:-1]])[: len(codes)]
+
+
+def _rows(columns: dict[str, Any], keep: NDArray[np.bool_]) -> dict[str, Any]:
+    if keep.all():  # The common case, and a copy of all texts saved.
+        return columns
+    return {name: column.filter(pa.array(keep)) for name, column in columns.items()}
 
 
 def _mask(values: Any) -> NDArray[np.bool_]:

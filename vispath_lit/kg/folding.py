@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from itertools import compress
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from vispath_lit.kg.lookup import HashTable, hash_table, hash_texts
+from vispath_lit.kg.lookup import SLICE, HashTable, hash_column, hash_table, hash_texts
 
 # Accents of Latin, Greek and Cyrillic, and the vowel points of Hebrew and Arabic. Marks that spell another
 # letter elsewhere (Japanese voicing, Indic vowels) stay.
@@ -56,13 +57,18 @@ def _hashes(texts: Any) -> tuple[NDArray[np.uint64], NDArray[np.uint64], NDArray
     ascii_rows = np.asarray(pc.string_is_ascii(texts).to_numpy(), dtype=bool)
     plain = _single_blanks(pc.ascii_lower(texts.filter(pa.array(ascii_rows))))
     hashes = np.empty(len(texts), dtype=np.uint64)
-    hashes[ascii_rows] = hash_texts(plain.to_numpy(zero_copy_only=False))
+    hashes[ascii_rows] = hash_column(plain)
     other = np.flatnonzero(~ascii_rows)
-    folded = [fold(text) for text in texts.take(pa.array(other)).to_pylist()]
-    hashes[other] = hash_texts(folded)
-    bare = [strip_accents(text) for text in folded]
-    differs = np.fromiter((a != b for a, b in zip(folded, bare, strict=True)), dtype=bool, count=len(other))
-    return hashes, hash_texts(b for b, d in zip(bare, differs, strict=True) if d), other[differs]
+    bare_hashes, accented = [np.zeros(0, dtype=np.uint64)], [np.zeros(0, dtype=np.int64)]
+    for start in range(0, len(other), SLICE):
+        rows = other[start : start + SLICE]
+        folded = [fold(text) for text in texts.take(pa.array(rows)).to_pylist()]
+        bare = [strip_accents(text) for text in folded]
+        differs = np.array([a != b for a, b in zip(folded, bare, strict=True)], dtype=bool)
+        hashes[rows] = hash_texts(folded)
+        bare_hashes.append(hash_texts(compress(bare, differs)))
+        accented.append(rows[differs])
+    return hashes, np.concatenate(bare_hashes), np.concatenate(accented)
 
 
 def _single_blanks(texts: Any) -> Any:

@@ -8,7 +8,6 @@ newline, carriage return or backslash is written `\t`, `\n`, `\r`, `\\`.
 
 from __future__ import annotations
 
-import mmap
 import os
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -97,11 +96,9 @@ def read_table(path: Path, required: Sequence[str], optional: Sequence[str], rep
 
 
 def contains(path: Path, byte: bytes) -> bool:
-    """Whether a file holds a byte; searched in the mapped file, nothing is copied."""
-    if path.stat().st_size == 0:
-        return False
-    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-        return data.find(byte) >= 0
+    """Whether a file holds a byte."""
+    with path.open("rb") as file:
+        return any(byte in chunk for chunk in iter(lambda: file.read(1 << 22), b""))
 
 
 def _header(path: Path, required: Sequence[str], optional: Sequence[str]) -> list[str]:
@@ -135,7 +132,11 @@ def _read(path: Path, header: list[str]) -> dict[str, Any]:
             check_utf8=True,
         ),
     )
-    return {name: _one_chunk(table.column(name)) for name in header}
+    columns = {}
+    for name in header:  # Each column's pieces are freed before the next one is joined.
+        columns[name] = _one_chunk(table.column(0))
+        table = table.remove_column(0)
+    return columns
 
 
 def _one_chunk(column: Any) -> Any:
