@@ -101,16 +101,16 @@ def test_a_search_beyond_its_bound_is_given_up_and_counted(toy_graph: KnowledgeG
     assert (report.too_large, report.weak) == (1, 0)
 
 
-def slow_weak(triples: set[Triple], start: int, answers: set[int], d_max: int, inverse: bool) -> dict[
-    tuple[Triple, ...], float
-]:
+def slow_weak(
+    triples: set[Triple], start: int, answers: set[int], d_max: int, inverse: bool
+) -> dict[tuple[Triple, ...], float]:
     """Every walk, hop by hop, until the first hop at which some end in an answer."""
     edges = [(h, r, t) for h, r, t in triples]
     if inverse:
         edges += [(t, r + RELATIONS, h) for h, r, t in triples]
     walks: list[tuple[Triple, ...]] = [()]
     for _ in range(d_max):
-        walks = [w + (e,) for w in walks for e in edges if e[0] == (w[-1][2] if w else start)]
+        walks = [(*w, e) for w in walks for e in edges if e[0] == (w[-1][2] if w else start)]
         if hits := [w for w in walks if w[-1][2] in answers]:
             ends: dict[tuple[int, ...], set[int]] = {}
             for walk in walks:

@@ -40,7 +40,10 @@ def lists(draw: st.DrawFn) -> tuple[list[float], list[float], list[int]]:
 def test_listwise_loss_equals_the_slow_one(case: tuple[list[float], list[float], list[int]]) -> None:
     logits, weights, segment = case
     fast = listwise_cross_entropy(
-        torch.tensor(logits, dtype=torch.float64), torch.tensor(weights, dtype=torch.float64), torch.tensor(segment), 5
+        torch.tensor(logits, dtype=torch.float64),
+        torch.tensor(weights, dtype=torch.float64),
+        torch.tensor(segment),
+        5,
     )
     assert fast.item() == pytest.approx(slow_loss(logits, weights, segment), abs=1e-9)
 
@@ -54,7 +57,7 @@ def test_listwise_gradient_is_exact_and_free_of_nan() -> None:
         return listwise_cross_entropy(x, weights, segment, 4)
 
     assert torch.autograd.gradcheck(loss, (logits,))
-    loss(logits).backward()
+    loss(logits).backward()  # type: ignore[no-untyped-call]
     assert logits.grad is not None
     assert logits.grad[4] == 0  # its list has no positive
     assert torch.isfinite(logits.grad).all()
@@ -63,14 +66,16 @@ def test_listwise_gradient_is_exact_and_free_of_nan() -> None:
 def test_no_list_with_a_positive_gives_zero_with_a_gradient() -> None:
     logits = torch.tensor([1.0, 2.0], requires_grad=True)
     loss = listwise_cross_entropy(logits, torch.zeros(2), torch.tensor([0, 1]), 2)
-    loss.backward()
+    loss.backward()  # type: ignore[no-untyped-call]
     assert loss.item() == 0
     assert logits.grad is not None
     assert logits.grad.abs().sum() == 0
 
 
 def test_large_logits_do_not_overflow() -> None:
-    loss = listwise_cross_entropy(torch.tensor([1e4, -1e4]), torch.tensor([0.0, 1.0]), torch.tensor([0, 0]), 1)
+    loss = listwise_cross_entropy(
+        torch.tensor([1e4, -1e4]), torch.tensor([0.0, 1.0]), torch.tensor([0, 0]), 1
+    )
     assert loss.item() == pytest.approx(2e4)
 
 

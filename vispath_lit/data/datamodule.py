@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
 
 import numpy as np
 import pytorch_lightning as pl
+import torch
 from torch.utils.data import DataLoader, Dataset, Sampler
 
 from vispath_lit.data.states import QuestionBatch, StateBuilder, StateSettings
@@ -43,6 +43,12 @@ class SeededBatches(Sampler[list[int]]):
         self.replicas = replicas
         self.epoch = 0
         self.done = 0
+        self._first = 0
+
+    @property
+    def sampler(self) -> SeededBatches:
+        """Where Lightning looks for `set_epoch`."""
+        return self
 
     def __len__(self) -> int:
         batches = -(-self.size // self.batch_size)
@@ -51,23 +57,44 @@ class SeededBatches(Sampler[list[int]]):
     def set_epoch(self, epoch: int) -> None:
         """Called by Lightning at the start of each epoch."""
         if epoch != self.epoch:
-            self.epoch, self.done = epoch, 0
+            self.epoch, self.done, self._first = epoch, 0, 0
 
     def __iter__(self) -> Iterator[list[int]]:
+        first, self._first = self._first, 0
         order = np.arange(self.size)
         if self.shuffle:
             order = np.random.default_rng([self.seed, self.epoch]).permutation(self.size)
         starts = range(0, self.size, self.batch_size)[self.rank :: self.replicas][: len(self)]
-        for start in starts[self.done :]:
-            self.done += 1
+        for number, start in enumerate(starts[first:], first + 1):
+            self.done = number
             yield order[start : start + self.batch_size].tolist()
-        self.done = 0
 
     def state_dict(self) -> dict[str, int]:
         return {"epoch": self.epoch, "done": self.done}
 
     def load_state_dict(self, state: Mapping[str, int]) -> None:
-        self.epoch, self.done = state["epoch"], state["done"]
+        self.epoch, self._first = int(state["epoch"]), int(state["done"])
+        self.done = self._first
+
+
+class _ResumableLoader(DataLoader[int]):
+    """A loader that Lightning takes for resumable; `QuestionDataModule.state_dict` says why it is."""
+
+    def __init__(self, builder: StateBuilder, batches: SeededBatches) -> None:
+        def collate(positions: Sequence[int]) -> QuestionBatch:
+            return builder.batch(positions, [batches.seed, batches.epoch])
+
+        self._batches = batches
+        # An own generator: else each epoch would draw from torch's, which a resumed run would do once more.
+        super().__init__(
+            _Positions(batches.size), batch_sampler=batches, collate_fn=collate, generator=torch.Generator()
+        )
+
+    def state_dict(self) -> dict[str, int]:
+        return self._batches.state_dict()
+
+    def load_state_dict(self, state: Mapping[str, int]) -> None:
+        self._batches.load_state_dict(state)
 
 
 class _Positions(Dataset[int]):
@@ -123,38 +150,35 @@ class QuestionDataModule(pl.LightningDataModule):
             for name, data in (("train", train), ("val", val))
         }
         self._batches: SeededBatches | None = None
-        self._resume: dict[str, int] | None = None
+        self._place = {"epoch": 0, "done": 0}
 
     def train_dataloader(self) -> DataLoader[int]:
         trainer = self.trainer
-        self._batches = SeededBatches(
-            len(self.builders["train"].supervision),
+        builder = self.builders["train"]
+        batches = SeededBatches(
+            len(builder.supervision),
             self.batch_size,
             self.seed,
             shuffle=True,
             rank=trainer.global_rank if trainer else 0,
             replicas=trainer.world_size if trainer else 1,
         )
-        if self._resume is not None:
-            self._batches.load_state_dict(self._resume)
-            self._resume = None
-        return self._loader("train", self._batches)
+        batches.load_state_dict(self._place)
+        self._batches = batches
+        return _ResumableLoader(builder, batches)
+
+    def state_dict(self) -> dict[str, int]:
+        """The place within the epoch.
+
+        Lightning would store it with the loader, but forgets to load it where the loader was asked for
+        its length before, as a learning rate schedule must.
+        """
+        return self._place if self._batches is None else self._batches.state_dict()
+
+    def load_state_dict(self, state_dict: dict[str, int]) -> None:
+        self._place = {key: int(state_dict[key]) for key in ("epoch", "done")}
 
     def val_dataloader(self) -> DataLoader[int]:
-        size = len(self.builders["val"].supervision)
-        return self._loader("val", SeededBatches(size, self.batch_size, self.seed, shuffle=False))
-
-    def _loader(self, split: str, batches: SeededBatches) -> DataLoader[int]:
-        builder = self.builders[split]
-
-        def collate(positions: Sequence[int]) -> QuestionBatch:
-            return builder.batch(positions, [self.seed, batches.epoch])
-
-        return DataLoader(_Positions(batches.size), batch_sampler=batches, collate_fn=collate)
-
-    def state_dict(self) -> dict[str, Any]:
-        return {} if self._batches is None else self._batches.state_dict()
-
-    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        if state_dict:
-            self._resume = {key: int(state_dict[key]) for key in ("epoch", "done")}
+        builder = self.builders["val"]
+        batches = SeededBatches(len(builder.supervision), self.batch_size, self.seed, shuffle=False)
+        return _ResumableLoader(builder, batches)

@@ -189,7 +189,7 @@ class QuestionBatch:
     def _weights(
         self, frontier: Frontier, accepted: Bools, question: Sequence[int]
     ) -> tuple[NDArray[np.float32], Ints]:
-        """`[E]` weights (an accepted next step of its path is a positive), and `[S]` the drawn paths' edges."""
+        """`[E]` weights (an accepted next step is a positive), and `[S]` the drawn paths' edges."""
         paths = frontier.paths
         edge_path, relation, tail = (
             x.numpy() for x in (frontier.edge_path, frontier.relation, frontier.tail)

@@ -7,7 +7,7 @@ listwise with several positives. Explicit gold paths are used as they are, with 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -53,12 +53,14 @@ class AcceptedPaths:
         if length >= self.longest:
             return np.zeros(len(self.weights), dtype=bool)
         same = (self.relations[:, :length] == relations) & (self.tails[:, :length] == tails)
-        return same.all(axis=1) & (self.relations[:, length] != PAD)
+        result: NDArray[np.bool_] = same.all(axis=1) & (self.relations[:, length] != PAD)
+        return result
 
     def next_steps(self, relations: Sequence[int], tails: Sequence[int]) -> list[tuple[int, int, float]]:
-        """The accepted (relation, tail, weight) after a prefix; the greatest weight where paths share a step."""
-        rows, length, steps = self.follow(relations, tails), len(relations), {}
-        for row in np.flatnonzero(rows):
+        """The accepted (relation, tail, weight) after a prefix; a shared step has its greatest weight."""
+        length = len(relations)
+        steps: dict[tuple[int, int], float] = {}
+        for row in np.flatnonzero(self.follow(relations, tails)):
             step = (int(self.relations[row, length]), int(self.tails[row, length]))
             steps[step] = max(steps.get(step, 0.0), float(self.weights[row]))
         return [(relation, tail, weight) for (relation, tail), weight in steps.items()]
@@ -147,7 +149,7 @@ def supervise(
         if isinstance(found, AcceptedPaths):
             kept.append(question)
             accepted.append(found)
-    report = replace(SupervisionReport(len(questions), problems=tuple(problems[:20])), **counts)
+    report = SupervisionReport(len(questions), **counts, problems=tuple(problems[:20]))
     return Supervision(tuple(kept), tuple(accepted), report)
 
 
@@ -198,13 +200,13 @@ def _entity(graph: KnowledgeGraph, question: Question, name: str) -> int:
 def _steps(graph: KnowledgeGraph, question: Question, start: int, path: GoldPath) -> list[tuple[int, int]]:
     """A gold path as (signed relation, tail) steps, each checked to be an edge of the graph."""
     if not path:
-        raise DataError(f"question {question.id!r}: an empty gold path; give at least one [relation, entity] step")
+        raise DataError(
+            f"question {question.id!r}: an empty gold path; give at least one [relation, entity] step"
+        )
     return list(_walk(graph, question, start, path))
 
 
-def _walk(
-    graph: KnowledgeGraph, question: Question, start: int, path: GoldPath
-) -> Iterator[tuple[int, int]]:
+def _walk(graph: KnowledgeGraph, question: Question, start: int, path: GoldPath) -> Iterator[tuple[int, int]]:
     here = start
     for name, target in path:
         try:

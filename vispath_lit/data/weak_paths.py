@@ -7,6 +7,7 @@ side is not expanded when the other side gets there with less.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +16,7 @@ from vispath_lit.kg.frontier import follow
 from vispath_lit.kg.store import KnowledgeGraph
 
 Ints = NDArray[np.int64]
+Stored = NDArray[np.integer[Any]]
 Steps = list[tuple[int, int]]
 _PARTIAL = 64  # partial paths kept while enumerating, times `max_paths`
 
@@ -54,7 +56,7 @@ class WeakPathFinder:
         return found[: self.max_paths]
 
     def _levels(self, start: int, answers: Ints) -> list[Ints] | str:
-        """For each hop the sorted entities that lie on some shortest path, from {start} to the answers met."""
+        """For each hop the sorted entities on some shortest path, from {start} to the answers met."""
         front, back = [np.array([start])], [answers]
         budget = self.max_edges
         while not len(np.intersect1d(front[-1], back[-1])):
@@ -109,15 +111,17 @@ class WeakPathFinder:
     def _step(self, entities: Ints, forwards: bool) -> Ints:
         """Sorted distinct entities one step on (or one step before, where a step has a direction)."""
         tables = self._tables(forwards)
-        return np.unique(np.concatenate([tail[_slots(indptr, entities)[1]] for indptr, tail in tables])).astype(
-            np.int64
-        )
+        return np.unique(
+            np.concatenate([tail[_slots(indptr, entities)[1]] for indptr, tail in tables])
+        ).astype(np.int64)
 
     def _edges(self, entities: Ints, forwards: bool) -> int:
         """Edges that `_step` would look at."""
-        return sum(int((indptr[entities + 1] - indptr[entities]).sum()) for indptr, _ in self._tables(forwards))
+        return sum(
+            int((indptr[entities + 1] - indptr[entities]).sum()) for indptr, _ in self._tables(forwards)
+        )
 
-    def _tables(self, forwards: bool) -> list[tuple[Ints, Ints]]:
+    def _tables(self, forwards: bool) -> list[tuple[Ints, Stored]]:
         graph = self.graph
         outgoing, incoming = (graph.out_indptr, graph.out_tail), (graph.in_indptr, graph.in_tail)
         if self.inverse:

@@ -1,0 +1,220 @@
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+import numpy as np
+import pytest
+import torch
+
+from vispath_lit.data.datamodule import QuestionDataModule, SeededBatches
+from vispath_lit.data.states import HopStates, QuestionBatch, StateBuilder, StateSettings, sample_edges
+from vispath_lit.data.supervision import supervise
+from vispath_lit.errors import ConfigError, DataError
+from vispath_lit.kg.frontier import expand
+from vispath_lit.kg.store import KnowledgeGraph
+from vispath_lit.types import Analysis, Query, Question
+
+MakeGraph = Callable[[int, int, Iterable[tuple[int, int, int]]], KnowledgeGraph]
+ANALYSIS = Analysis("", "", "", (0.5, 0.5))
+QUESTIONS = [
+    Question(
+        id="two",
+        text="what is the capital of the neighbour?",
+        topic_entity="fr",
+        gold_paths=((("borders", "de"), ("capital", "ber")), (("~borders", "de"), ("capital", "ber"))),
+    ),
+    Question(
+        id="one", text="what do they pay with?", topic_entity="de", gold_paths=((("currency", "eur"),),)
+    ),
+    Question(
+        id="three",
+        text="where is the river?",
+        topic_entity="ch",
+        gold_paths=((("borders", "fr"), ("~flows_through", "rhi"), ("located_in", "eu")),),
+    ),
+]
+
+
+def builder(graph: KnowledgeGraph, settings: StateSettings | None = None) -> StateBuilder:
+    return StateBuilder(graph, supervise(graph, QUESTIONS), [ANALYSIS] * 3, settings or StateSettings())
+
+
+def walk(batch: QuestionBatch) -> list[HopStates]:
+    """All hops, with siblings at random."""
+    hops = [batch.first()]
+    while (following := batch.next(hops[-1], batch.siblings(hops[-1]))) is not None:
+        hops.append(following)
+    return hops
+
+
+def same(a: HopStates, b: HopStates) -> bool:
+    pairs = [
+        (a.question, b.question),
+        (a.weight, b.weight),
+        (a.accepted, b.accepted),
+        (a.gold_edge, b.gold_edge),
+        (a.parent_edge, b.parent_edge),
+        (a.frontier.edge_path, b.frontier.edge_path),
+        (a.frontier.relation, b.frontier.relation),
+        (a.frontier.tail, b.frontier.tail),
+        (a.frontier.paths.entities, b.frontier.paths.entities),
+        (a.frontier.paths.relations, b.frontier.paths.relations),
+    ]
+    return all(torch.equal(x, y) for x, y in pairs)
+
+
+def test_the_candidate_set_is_that_of_the_search(toy_graph: KnowledgeGraph) -> None:
+    for states in walk(builder(toy_graph).batch([0, 1, 2], [5])):
+        frontier = expand(toy_graph, states.frontier.paths)
+        assert torch.equal(states.frontier.relation, frontier.relation)
+        assert torch.equal(states.frontier.tail, frontier.tail)
+        assert torch.equal(states.frontier.edge_path, frontier.edge_path)
+
+
+def test_positives_are_the_accepted_steps_of_accepted_prefixes_and_nothing_else(
+    toy_graph: KnowledgeGraph,
+) -> None:
+    built = builder(toy_graph)
+    for seed in range(5):
+        batch = built.batch([0, 1, 2], [seed])
+        for hop, states in enumerate(walk(batch)):
+            frontier = states.frontier
+            for edge in range(len(frontier)):
+                path = int(frontier.edge_path[edge])
+                question = int(states.question[frontier.paths.state[path]])
+                walked = list(
+                    zip(
+                        frontier.paths.relations[path].tolist(),
+                        frontier.paths.entities[path, 1:].tolist(),
+                        strict=True,
+                    )
+                )
+                walked.append((int(frontier.relation[edge]), int(frontier.tail[edge])))
+                gold = [
+                    [(toy_graph.relation_index(r), toy_graph.entity_index(e)) for r, e in path]
+                    for path in QUESTIONS[question].gold_paths
+                ]
+                assert bool(states.weight[edge] > 0) == any(g[: hop + 1] == walked for g in gold)
+
+
+def test_each_state_begins_with_an_accepted_prefix_and_ends_with_its_question(
+    toy_graph: KnowledgeGraph,
+) -> None:
+    hops = walk(builder(toy_graph).batch([0, 1, 2], [0]))
+    assert [states.question.tolist() for states in hops] == [[0, 1, 2], [0, 2], [2]]
+    for states in hops:
+        paths = states.frontier.paths
+        first = torch.searchsorted(paths.state, torch.arange(len(states.states)))
+        assert states.accepted[first].all()
+        assert torch.bincount(paths.state).max() <= 3
+        assert (states.weight[states.gold_edge] > 0).all()
+        assert torch.equal(states.frontier.edge_path[states.gold_edge], first)
+    assert len(hops[1].frontier.paths) == 6  # room for two distractors each, and siblings enough
+
+
+def test_distractors_are_the_edges_given_best_first(toy_graph: KnowledgeGraph) -> None:
+    batch = builder(toy_graph).batch([0], [0])
+    states = batch.first()
+    gold = int(states.gold_edge[0])
+    wrong = [edge for edge in range(len(states.frontier)) if edge != gold]
+    chosen = torch.tensor([wrong[3], gold, wrong[1], wrong[2]])
+    following = batch.next(states, chosen)
+    assert following is not None
+    assert following.parent_edge.tolist() == [gold, wrong[3], wrong[1]]
+    assert torch.equal(following.frontier.paths.ends, states.frontier.tail[following.parent_edge])
+
+
+def test_the_same_seed_gives_the_same_states_and_another_one_others(toy_graph: KnowledgeGraph) -> None:
+    built = builder(toy_graph)
+    hops = [walk(built.batch([0, 2], [seed])) for seed in (1, 1, 2)]
+    assert all(same(a, b) for a, b in zip(hops[0], hops[1], strict=True))
+    assert not all(same(a, b) for a, b in zip(hops[0], hops[2], strict=True))
+
+
+def test_siblings_are_rejected_edges_of_distinct_relations_first(toy_graph: KnowledgeGraph) -> None:
+    counts: dict[int, int] = {}
+    batch = builder(toy_graph).batch([1], [0])
+    states = batch.first()
+    for _ in range(300):
+        rows = batch.siblings(states)
+        assert (states.weight[rows] == 0).all()
+        assert len(rows) == 2
+        for relation in states.frontier.relation[rows].tolist():
+            counts[relation] = counts.get(relation, 0) + 1
+    size = torch.bincount(states.frontier.relation[states.weight == 0])
+    rare = next(r for r in counts if size[r] == 1)
+    common = max(counts, key=lambda r: int(size[r]))
+    assert size[common] > 1
+    assert counts[common] < 1.5 * counts[rare]
+
+
+def test_a_gold_edge_outside_the_candidate_set_ends_the_walk(toy_graph: KnowledgeGraph) -> None:
+    """Each path may look at one edge a direction only; the accepted one is not among them."""
+    states = builder(toy_graph, StateSettings(hub_cap=1)).batch([1], [0]).first()
+    assert states.gold_edge.tolist() == [-1]
+    assert (states.weight == 0).all()
+    batch = builder(toy_graph, StateSettings(hub_cap=1)).batch([2], [0])
+    first = batch.first()
+    if int(first.gold_edge[0]) == -1:
+        assert batch.next(first, batch.siblings(first)) is None
+
+
+def test_sampling_keeps_every_positive_and_the_order() -> None:
+    rng = np.random.default_rng(0)
+    edge_path = np.repeat([0, 1, 3], [5, 40, 12])
+    positive = np.zeros(57, dtype=bool)
+    positive[[7, 30, 44, 50]] = True
+    rows = sample_edges(edge_path, positive, 10, rng)
+    assert (np.diff(rows) > 0).all()
+    assert np.bincount(edge_path[rows]).tolist() == [5, 10, 0, 10]
+    assert set(np.flatnonzero(positive)) <= set(rows)
+    assert len(sample_edges(edge_path, np.ones(57, dtype=bool), 10, rng)) == 57
+
+
+def test_batches_cover_each_question_once_an_epoch_in_a_new_order() -> None:
+    batches = SeededBatches(10, 3, seed=4, shuffle=True)
+    orders = []
+    for epoch in range(2):
+        batches.set_epoch(epoch)
+        orders.append([i for batch in batches for i in batch])
+    assert sorted(orders[0]) == sorted(orders[1]) == list(range(10))
+    assert orders[0] != orders[1]
+    assert len(batches) == 4
+
+
+def test_batches_resume_where_they_stopped() -> None:
+    whole = list(SeededBatches(10, 3, seed=4, shuffle=True))
+    first = SeededBatches(10, 3, seed=4, shuffle=True)
+    walked = iter(first)
+    done = [next(walked), next(walked)]
+    second = SeededBatches(10, 3, seed=4, shuffle=True)
+    second.load_state_dict(first.state_dict())
+    second.set_epoch(0)
+    assert done + list(second) == whole
+
+
+def test_replicas_share_the_batches_without_overlap() -> None:
+    shares = [list(SeededBatches(20, 3, 0, True, rank, 2)) for rank in range(2)]
+    assert [len(share) for share in shares] == [3, 3]
+    flat = [i for share in shares for batch in share for i in batch]
+    assert len(set(flat)) == len(flat)
+
+
+def test_a_split_without_supervision_is_refused(toy_graph: KnowledgeGraph) -> None:
+    nothing = supervise(toy_graph, [Question(id="x", text="?")])
+
+    def analyze(queries: object) -> list[Analysis]:
+        return []
+
+    with pytest.raises(DataError, match="none of the 1 training questions"):
+        QuestionDataModule(toy_graph, nothing, nothing, analyze, StateSettings())
+
+
+def test_impossible_settings_are_refused() -> None:
+    with pytest.raises(ConfigError, match=r"states\.paths"):
+        StateSettings(paths=0)
+
+
+def test_queries_hold_nothing_but_the_words(toy_graph: KnowledgeGraph) -> None:
+    assert builder(toy_graph).batch([1], [0]).queries[0].text == QUESTIONS[1].text
+    assert builder(toy_graph).batch([1], [0]).queries[0].topic is Query("").topic

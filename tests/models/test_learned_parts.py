@@ -1,0 +1,330 @@
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+import pytest
+import torch
+from learned_worlds import EvenAnalyzer, PlainTexts, WordEncoder, ring_questions, ring_triples
+from torch import Tensor, nn
+
+from vispath_lit.errors import ConfigError
+from vispath_lit.kg.frontier import expand
+from vispath_lit.kg.store import KnowledgeGraph
+from vispath_lit.models.analyzers.learned import LearnedDepthAnalyzer
+from vispath_lit.models.chain_scorers.fixed import FixedChainScorer
+from vispath_lit.models.chain_scorers.learned import LearnedChainScorer, parents
+from vispath_lit.models.edge_scorers.fixed import FixedEdgeScorer
+from vispath_lit.models.edge_scorers.learned import LearnedEdgeScorer, places
+from vispath_lit.models.features import GraphFeatures, entity_types
+from vispath_lit.models.intents.fixed import QuestionIntent
+from vispath_lit.models.intents.learned import LearnedIntent
+from vispath_lit.models.model import LearnedParts
+from vispath_lit.models.products import trained_dot
+from vispath_lit.models.ranking import best_first, rank_in_run
+from vispath_lit.types import Frontier, Intents, Paths, Query, Rows, States
+
+MakeGraph = Callable[[int, int, Iterable[tuple[int, int, int]]], KnowledgeGraph]
+
+
+@pytest.fixture(scope="module")
+def graph(make_graph: MakeGraph) -> KnowledgeGraph:
+    return make_graph(40, 6, ring_triples())
+
+
+@pytest.fixture(scope="module")
+def encoder() -> WordEncoder:
+    return WordEncoder()
+
+
+def states_and_frontier(graph: KnowledgeGraph, hops: int, questions: int = 5) -> tuple[States, Frontier]:
+    """Walks some paths a question, `hops` long, and expands them."""
+    asked = ring_questions(questions, seed=3)
+    generator = torch.Generator().manual_seed(0)
+    state = torch.arange(questions).repeat_interleave(3)
+    paths = Paths.starts(torch.randint(0, 40, (len(state),), generator=generator), state)
+    for _ in range(hops):
+        frontier = expand(graph, paths)
+        pick = torch.randint(0, len(frontier), (len(state),), generator=generator)
+        pick = torch.searchsorted(frontier.edge_path, torch.arange(len(state))) + pick % 12
+        paths = paths.extend(torch.arange(len(state)), frontier.relation[pick], frontier.tail[pick])
+    queries = [Query(q.text) for q in asked]
+    return States(queries, EvenAnalyzer().analyze(queries), paths), expand(graph, paths)
+
+
+def disturb(module: nn.Module) -> None:
+    """Gives every weight, the zero ones too, some value."""
+    generator = torch.Generator().manual_seed(1)
+    with torch.no_grad():
+        for weight in module.parameters():
+            weight.add_(0.05 * torch.randn(weight.shape, generator=generator))
+
+
+@pytest.mark.parametrize("hops", [0, 1, 3])
+def test_untrained_parts_give_the_fixed_scores(
+    graph: KnowledgeGraph, encoder: WordEncoder, hops: int
+) -> None:
+    states, frontier = states_and_frontier(graph, hops)
+    texts = PlainTexts(graph, encoder)
+    fixed_intents = QuestionIntent(encoder)(states)
+    intents = LearnedIntent(graph, encoder, width=16).eval()(states)
+    torch.testing.assert_close(intents.vectors, fixed_intents.vectors)
+    assert intents.texts == fixed_intents.texts
+    rows = texts.edge_vectors(frontier.relation, frontier.tail)
+    edge = LearnedEdgeScorer(graph, encoder, width=16).eval()(frontier, rows, intents)
+    expected = FixedEdgeScorer()(frontier, rows, fixed_intents)
+    torch.testing.assert_close(edge, expected, atol=1e-5, rtol=0)
+    chains = states.paths.extend(frontier.edge_path, frontier.relation, frontier.tail)
+    chains = Paths(chains.entities, chains.relations, chains.state, chains.scores, torch.randn(len(chains)))
+    rows = texts.chain_vectors(chains)
+    objective = encoder.encode([f"objective {i}" for i in range(len(states))])
+    mine = Intents(intents.vectors[frontier.edge_path], intents.question, intents.texts)
+    chain = LearnedChainScorer(graph, encoder, width=16).eval()(chains, rows, objective, mine)
+    torch.testing.assert_close(chain, FixedChainScorer()(chains, rows, objective, mine), atol=1e-5, rtol=0)
+
+
+def test_untrained_ties_are_those_of_the_fixed_scorer(graph: KnowledgeGraph, encoder: WordEncoder) -> None:
+    states, frontier = states_and_frontier(graph, 1)
+    rows = PlainTexts(graph, encoder).edge_vectors(frontier.relation, frontier.tail)
+    fixed = FixedEdgeScorer()(frontier, rows, QuestionIntent(encoder)(states))
+    intents = LearnedIntent(graph, encoder, width=16).eval()(states)
+    learned = LearnedEdgeScorer(graph, encoder, width=16).eval()(frontier, rows, intents)
+    assert torch.equal(
+        best_first(learned.detach(), frontier.edge_path), best_first(fixed, frontier.edge_path)
+    )
+
+
+def test_the_untrained_analyzer_is_its_base(encoder: WordEncoder) -> None:
+    queries = [Query("nick1 then nick2"), Query("nick3")]
+    analyses = LearnedDepthAnalyzer(EvenAnalyzer(), encoder, d_max=3, width=16).eval().analyze(queries)
+    for one, base in zip(analyses, EvenAnalyzer().analyze(queries), strict=True):
+        assert one.depth == pytest.approx(base.depth, abs=1e-6)
+        assert (one.sketch, one.head, one.expression) == (base.sketch, base.head, base.expression)
+    assert LearnedDepthAnalyzer(EvenAnalyzer(), encoder, d_max=3, width=16).analyze([]) == []
+
+
+def test_a_base_that_goes_deeper_is_refused(encoder: WordEncoder) -> None:
+    with pytest.raises(ConfigError, match=r"d_max is 2.*gives 3"):
+        LearnedDepthAnalyzer(EvenAnalyzer(), encoder, d_max=2, width=16).analyze([Query("nick1")])
+
+
+def test_a_path_is_scored_alike_in_any_company(graph: KnowledgeGraph, encoder: WordEncoder) -> None:
+    """Batching, other questions and padding change nothing."""
+    states, frontier = states_and_frontier(graph, 2)
+    intent, scorer = LearnedIntent(graph, encoder, width=16), LearnedEdgeScorer(graph, encoder, width=16)
+    disturb(intent.eval())
+    disturb(scorer.eval())
+    texts = PlainTexts(graph, encoder)
+    together = scorer(frontier, texts.edge_vectors(frontier.relation, frontier.tail), intent(states))
+    path = 7
+    state = int(states.paths.state[path])
+    alone = states.paths.select(torch.tensor([path]))
+    alone = Paths(alone.entities, alone.relations, torch.tensor([0]), alone.scores)
+    own = expand(graph, alone)
+    only = States([states.queries[state]], [states.analyses[state]], alone)
+    single = scorer(own, texts.edge_vectors(own.relation, own.tail), intent(only))
+    torch.testing.assert_close(single, together[frontier.edge_path == path], atol=1e-5, rtol=1e-5)
+
+
+def test_the_intent_depends_on_the_path_and_on_each_word(graph: KnowledgeGraph, encoder: WordEncoder) -> None:
+    intent = LearnedIntent(graph, encoder, width=16).eval()
+    disturb(intent)
+    paths = Paths(
+        torch.tensor([[0, 1], [0, 1], [0, 4]]),
+        torch.tensor([[0], [1], [0]]),
+        torch.tensor([0, 0, 0]),
+        torch.zeros(3),
+    )
+    analyses = EvenAnalyzer().analyze([Query("")])
+    vectors = intent(States([Query("nick1 then nick2")], analyses, paths)).vectors
+    assert not torch.allclose(vectors[0], vectors[1])
+    swapped = intent(States([Query("nick2 then nick1")], analyses, paths)).vectors
+    assert not torch.allclose(vectors[0], swapped[0])
+
+
+def test_a_reading_shared_by_all_hops_changes_nothing(graph: KnowledgeGraph, encoder: WordEncoder) -> None:
+    states, _ = states_and_frontier(graph, 1)
+    intent = LearnedIntent(graph, encoder, width=16).eval()
+    disturb(intent)
+    longer = [Query("nick1 then nick2 then nick3 then nick4 then nick5"), *states.queries]
+    reading = intent.read(longer).select(torch.arange(1, len(longer)))
+    torch.testing.assert_close(intent(states, reading).vectors, intent(states).vectors)
+
+
+def test_phrases_are_the_nearest_relation_labels(graph: KnowledgeGraph, encoder: WordEncoder) -> None:
+    intent = LearnedIntent(graph, encoder, width=16)
+    vectors = encoder.encode(["relation 4", "inverse of relation 2"])
+    found = intent.phrases(vectors, top=2)
+    assert found[0].split("; ")[0] == "relation 4"
+    assert found[1].split("; ")[0] == "inverse of relation 2"
+    assert len(found[0].split("; ")) == 2
+
+
+def test_each_term_of_the_edge_scorer_reads_what_it_should(
+    graph: KnowledgeGraph, encoder: WordEncoder
+) -> None:
+    """With unequal weights everywhere, the logits equal a sum written edge by edge."""
+    states, frontier = states_and_frontier(graph, 2, questions=2)
+    scorer = LearnedEdgeScorer(graph, encoder, width=8, neighbourhood=torch.randn(40, 5)).eval()
+    disturb(scorer)
+    intents = QuestionIntent(encoder)(states)
+    texts = PlainTexts(graph, encoder).edge_vectors(frontier.relation, frontier.tail)
+    logits = scorer(frontier, texts, intents)
+    wanted = scorer._wanted(intents, frontier.paths.state, 2)
+    relations, types = scorer.steps.relation_table(), scorer.steps.type_table()
+    assert scorer.neighbourhood is not None
+    for edge in range(0, len(frontier), 11):
+        path = int(frontier.edge_path[edge])
+        parts = torch.split_with_sizes(wanted[path], scorer.sizes)
+        text, q = texts.vectors[texts.index[edge]], intents.vectors[path]
+        walked = frontier.paths.entities[path].tolist()
+        tail = int(frontier.tail[edge])
+        place = 1 if tail == walked[0] else 2 if tail in walked else 0
+        expected = torch.exp(10 * scorer.log_tau) * text @ q / q.norm() + text @ parts[0]
+        expected = expected + parts[1] @ relations[frontier.relation[edge]] / 8**0.5
+        expected = expected + parts[2] @ types[scorer.features.type_of[tail]] / 8**0.5
+        expected = expected + parts[3][place] + parts[4] @ scorer.neighbourhood[tail]
+        assert logits[edge].item() == pytest.approx(expected.item(), abs=1e-5)
+
+
+def test_places_know_where_a_path_has_been() -> None:
+    paths = Paths(torch.tensor([[3, 5, 7]]), torch.tensor([[0, 0]]), torch.tensor([0]), torch.zeros(1))
+    frontier = Frontier(
+        paths, torch.zeros(4, dtype=torch.long), torch.zeros(4, dtype=torch.long), torch.tensor([1, 3, 5, 7])
+    )
+    assert places(frontier).tolist() == [0, 1, 2, 2]
+
+
+def test_the_chain_net_equals_plain_attention(graph: KnowledgeGraph, encoder: WordEncoder) -> None:
+    """Keys and values from tables are those of the summed steps."""
+    states, frontier = states_and_frontier(graph, 2, questions=2)
+    scorer = LearnedChainScorer(graph, encoder, width=8, heads=2).eval()
+    disturb(scorer)
+    chains = states.paths.extend(frontier.edge_path, frontier.relation, frontier.tail)
+    asked = torch.randn(len(chains), 8)
+    relations, types = scorer.steps.relation_table(), scorer.steps.type_table()
+    tokens = types[scorer.features.type_of[chains.entities]] + scorer.hop.weight[: chains.length + 1]
+    tokens[:, 1:] += relations[chains.relations]
+    query, key_value = scorer.query(tokens[:, -1] + asked), scorer.key_value(tokens)
+    key, value = key_value.split(8, dim=2)
+    mixed = []
+    for head in (slice(0, 4), slice(4, 8)):
+        attention = torch.einsum("cw,ctw->ct", query[:, head], key[:, :, head]) / 4**0.5
+        mixed.append(torch.einsum("ct,ctw->cw", attention.softmax(dim=1), value[:, :, head]))
+    last = tokens[:, -1]
+    merged = scorer.merge(torch.cat([*mixed, last, asked, last * asked], dim=1))
+    torch.testing.assert_close(scorer._net(chains, asked), scorer.out(merged)[:, 0], atol=1e-5, rtol=1e-5)
+
+
+def test_likelihood_counts_by_its_mean_over_steps(graph: KnowledgeGraph, encoder: WordEncoder) -> None:
+    states, frontier = states_and_frontier(graph, 1, questions=2)
+    scorer = LearnedChainScorer(graph, encoder, width=8).eval()
+    with torch.no_grad():
+        scorer.likelihood.fill_(0.5)
+    chains = states.paths.extend(frontier.edge_path, frontier.relation, frontier.tail)
+    plain = Paths(chains.entities, chains.relations, chains.state, chains.scores)
+    counted = Paths(chains.entities, chains.relations, chains.state, chains.scores, torch.randn(len(chains)))
+    question = QuestionIntent(encoder)(states)
+    intents = Intents(question.vectors[frontier.edge_path], question.question, question.texts)
+    rows, objective = PlainTexts(graph, encoder).chain_vectors(chains), question.question
+    more = scorer(counted, rows, objective, intents) - scorer(plain, rows, objective, intents)
+    assert counted.log_likelihood is not None
+    torch.testing.assert_close(more, 0.5 * counted.log_likelihood / 2, atol=1e-5, rtol=1e-5)
+
+
+def test_chains_of_one_parent_make_one_run() -> None:
+    chains = Paths(
+        torch.tensor([[1, 2], [1, 3], [1, 3], [4, 3]]),
+        torch.tensor([[0], [0], [1], [0]]),
+        torch.tensor([0, 0, 1, 1]),
+        torch.zeros(4),
+    )
+    run, first = parents(chains)
+    assert run.tolist() == [0, 0, 1, 2]
+    assert first.tolist() == [0, 2, 3]
+
+
+def test_no_weight_belongs_to_a_graph(
+    graph: KnowledgeGraph, encoder: WordEncoder, toy_graph: KnowledgeGraph
+) -> None:
+    def weights(g: KnowledgeGraph) -> dict[str, torch.Size]:
+        parts = LearnedParts(
+            LearnedIntent(g, encoder, width=16),
+            LearnedEdgeScorer(g, encoder, width=16),
+            LearnedChainScorer(g, encoder, width=16),
+            LearnedDepthAnalyzer(EvenAnalyzer(), encoder, d_max=3, width=16),
+        )
+        assert parts.trained_names() == set(parts.state_dict())
+        return {name: weight.shape for name, weight in parts.state_dict().items()}
+
+    assert weights(graph) == weights(toy_graph)
+
+
+def test_every_weight_gets_a_gradient_once_the_last_layers_move(
+    graph: KnowledgeGraph, encoder: WordEncoder
+) -> None:
+    states, frontier = states_and_frontier(graph, 1)
+    intent, edge = LearnedIntent(graph, encoder, width=16), LearnedEdgeScorer(graph, encoder, width=16)
+    chain = LearnedChainScorer(graph, encoder, width=16)
+    learned: list[nn.Module] = [intent, edge, chain]
+    for part in learned:
+        disturb(part)
+    texts, intents = PlainTexts(graph, encoder), intent(states)
+    rows = texts.edge_vectors(frontier.relation, frontier.tail)
+    chains = states.paths.extend(frontier.edge_path, frontier.relation, frontier.tail)
+    chains = Paths(chains.entities, chains.relations, chains.state, chains.scores, torch.randn(len(chains)))
+    own = Intents(intents.vectors[frontier.edge_path], intents.question, intents.texts)
+    loss = (edge(frontier, rows, intents) ** 2).mean()
+    loss = loss + (chain(chains, texts.chain_vectors(chains), intents.question, own) ** 2).mean()
+    loss.backward()
+    for part in learned:
+        for name, weight in part.named_parameters():
+            assert weight.grad is not None, name
+            # This graph has no types: their one row is zero.
+            assert weight.grad.abs().sum() > 0 or name == "steps.of_type.weight", name
+
+
+def test_trained_dot_has_the_gradient_of_a_plain_product() -> None:
+    texts = Rows(torch.randn(6, 5, dtype=torch.float64), torch.tensor([0, 3, 3, 5, 1, 2, 0]))
+    group = torch.tensor([0, 0, 2, 2, 2, 1, 0])
+    vectors = torch.randn(4, 5, dtype=torch.float64, requires_grad=True)
+
+    def product(v: Tensor) -> Tensor:
+        return trained_dot(texts, group, v)
+
+    torch.testing.assert_close(product(vectors), (texts.dense() * vectors[group]).sum(dim=1))
+    assert torch.autograd.gradcheck(product, (vectors,))
+
+
+def test_types_are_ranked_by_how_many_entities_have_them(toy_graph: KnowledgeGraph) -> None:
+    names, rows = entity_types(toy_graph)
+    assert names[:2] == ["city", "country"]
+    assert len(names) == 6
+    for entity in range(toy_graph.num_entities):
+        assert names[rows[entity] - 1] == toy_graph.type_of(entity)
+
+
+def test_a_graph_without_types_has_one_row_for_all(graph: KnowledgeGraph, encoder: WordEncoder) -> None:
+    features = GraphFeatures(graph, encoder)
+    assert features.types.shape == (1, encoder.dim)
+    assert features.type_of.sum() == 0
+    assert features.state_dict() == {}
+
+
+def test_ranking_breaks_ties_by_row() -> None:
+    order = best_first(torch.tensor([1.0, 2.0, 2.0, 5.0, 5.0]), torch.tensor([1, 1, 1, 0, 0]))
+    assert order.tolist() == [3, 4, 1, 2, 0]
+    assert rank_in_run(torch.tensor([0, 0, 1, 1, 1])).tolist() == [0, 1, 0, 1, 2]
+
+
+def test_widths_that_heads_do_not_divide_are_refused(graph: KnowledgeGraph, encoder: WordEncoder) -> None:
+    with pytest.raises(ConfigError, match=r"intent\.width is 10"):
+        LearnedIntent(graph, encoder, width=10, heads=4)
+    with pytest.raises(ConfigError, match=r"chain_scorer\.width is 10"):
+        LearnedChainScorer(graph, encoder, width=10, heads=4)
+    with pytest.raises(ConfigError, match=r"analyzer\.width is 10"):
+        LearnedDepthAnalyzer(EvenAnalyzer(), encoder, width=10, heads=4)
+
+
+def test_a_fixed_intent_cannot_be_trained(graph: KnowledgeGraph, encoder: WordEncoder) -> None:
+    with pytest.raises(ConfigError, match="QuestionIntent cannot be trained"):
+        LearnedParts(QuestionIntent(encoder), FixedEdgeScorer(), FixedChainScorer(), EvenAnalyzer())

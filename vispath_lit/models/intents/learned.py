@@ -1,0 +1,127 @@
+"""Eq. 4 learned from the question's words: q = SBERT(Q) + W h, one h a partial path, W zero at the start.
+
+h comes from a small decoder over the partial path's steps that reads the frozen token states of the
+question, so that each step can find its words and what is left of the question is the intent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from vispath_lit.errors import ConfigError
+from vispath_lit.kg.store import KnowledgeGraph
+from vispath_lit.models.attention import DecoderLayer, EncoderLayer
+from vispath_lit.models.features import GraphFeatures, StepEmbedding
+from vispath_lit.protocols import TextEncoder
+from vispath_lit.types import Intents, Paths, Query, States
+
+DEEPEST = 16
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Reading:
+    """What the intent model reads before any path: one entry a question.
+
+    Attributes:
+        question: `[S, d]`, SBERT(Q).
+        memory: `[S, L, width]`.
+        mask: `[S, L]` bool, True is something.
+    """
+
+    question: Tensor
+    memory: Tensor
+    mask: Tensor
+
+    def select(self, rows: Tensor) -> Reading:
+        """The questions at `rows`."""
+        return Reading(self.question[rows], self.memory[rows], self.mask[rows])
+
+
+class LearnedIntent(nn.Module):
+    """The learned `IntentModel` without a picture. Equals the fixed one until it is trained.
+
+    Another backbone (a VLM) takes the place of `read`; the decoder over paths stays.
+
+    Args:
+        width: of the decoder.
+        layers: of the decoder.
+        heads: of each attention; divides `width`.
+        dropout: of attention and residual branches.
+        word_dropout: share of question tokens hidden in training.
+    """
+
+    def __init__(
+        self,
+        graph: KnowledgeGraph,
+        text_encoder: TextEncoder,
+        width: int = 192,
+        layers: int = 2,
+        heads: int = 4,
+        dropout: float = 0.1,
+        word_dropout: float = 0.0,
+    ) -> None:
+        super().__init__()
+        if width % heads:
+            raise ConfigError(
+                f"intent.width is {width}; it must be a multiple of intent.heads, which is {heads}"
+            )
+        self._frozen = (graph, text_encoder)
+        self.word_dropout = word_dropout
+        self.features = GraphFeatures(graph, text_encoder)
+        self.steps = StepEmbedding(self.features, width, dropout)
+        self.tokens = nn.Sequential(nn.Linear(text_encoder.dim, width), nn.LayerNorm(width))
+        self.reader = EncoderLayer(width, heads, dropout)
+        self.position = nn.Embedding(DEEPEST + 2, width)
+        self.ask = nn.Parameter(torch.randn(width) * 0.1)
+        self.decoder = nn.ModuleList(DecoderLayer(width, heads, dropout) for _ in range(layers))
+        self.norm = nn.LayerNorm(width)
+        self.out = nn.Linear(width, text_encoder.dim, bias=False)
+        nn.init.normal_(self.position.weight, std=0.1)
+        nn.init.zeros_(self.out.weight)
+
+    def read(self, queries: Sequence[Query]) -> Reading:
+        """Everything that does not depend on a path, once a question."""
+        encoder, device = self._frozen[1], self.ask.device
+        texts = [query.text for query in queries]
+        with torch.no_grad():
+            question = encoder.encode(texts).to(device)
+            states, mask = (x.to(device) for x in encoder.tokens(texts))
+        if self.training and self.word_dropout:
+            hidden = torch.rand(mask.shape, device=device) < self.word_dropout
+            hidden[:, 0] = False
+            mask = mask & ~hidden
+        return Reading(question, self.reader(self.tokens(states), mask), mask)
+
+    def forward(self, states: States, reading: Reading | None = None) -> Intents:
+        """Intents of P partial paths; `reading` where the questions have been read before."""
+        read = self.read(states.queries) if reading is None else reading
+        row = states.paths.state.to(read.memory.device)
+        x = self._embed(states.paths)
+        for layer in self.decoder:
+            x = layer(x, read.memory, read.mask, row)
+        vectors = read.question[row] + self.out(self.norm(x[:, -1]))
+        return Intents(vectors, read.question, [""] * len(states))
+
+    def phrases(self, intents: Tensor, top: int = 3) -> list[str]:
+        """For people: the relation labels nearest to each of `[P, d]` intent vectors, best first."""
+        graph = self._frozen[0]
+        near = nn.functional.normalize(intents, dim=1) @ self.features.relations.T
+        best = near.topk(min(top, near.shape[1]), dim=1).indices.tolist()
+        return ["; ".join(graph.relation_label(r) for r in row) for row in best]
+
+    def _embed(self, paths: Paths) -> Tensor:
+        """`[P, d + 2, width]`: the start, each step, and the place that asks for the next one."""
+        device = self.ask.device
+        relations, types = self.steps.relation_table(), self.steps.type_table()
+        x = types[self.features.type_of[paths.entities.to(device)]]
+        walked = relations[paths.relations.to(device)]
+        x = x + torch.cat([torch.zeros_like(x[:, :1]), walked], dim=1)
+        x = torch.cat([x, (x[:, -1] + self.ask)[:, None]], dim=1)
+        where = torch.arange(x.shape[1], device=device).clamp(max=DEEPEST)
+        where[-1] = DEEPEST + 1
+        placed: Tensor = x + self.position(where)
+        return placed

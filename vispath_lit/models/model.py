@@ -1,0 +1,73 @@
+"""The learned parts of one system as one module: what a checkpoint holds, and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol, cast
+
+from torch import Tensor, nn
+
+from vispath_lit.errors import ConfigError
+from vispath_lit.models.intents.learned import Reading
+from vispath_lit.protocols import ChainScorer, EdgeScorer, IntentModel, QuestionAnalyzer
+from vispath_lit.types import Analysis, Intents, Query, States
+
+
+class TrainableIntent(Protocol):
+    """An `IntentModel` that reads a question once for all of its hops."""
+
+    def read(self, queries: Sequence[Query]) -> Reading: ...
+    def __call__(self, states: States, reading: Reading | None = None) -> Intents: ...
+
+
+class TrainableDepth(Protocol):
+    """A `QuestionAnalyzer` whose depth distribution is trained on the analyses of another."""
+
+    @property
+    def base(self) -> QuestionAnalyzer: ...
+    def depth_logits(self, queries: Sequence[Query], analyses: Sequence[Analysis]) -> Tensor: ...
+
+
+class LearnedParts(nn.Module):
+    """Intent, edge scorer, chain scorer and depth; each part that is a module is trained and saved.
+
+    Encoders, text providers and the graph are held by the parts but are no modules of theirs, so that
+    the state dict holds trained weights alone.
+
+    Args:
+        intent: must be a `TrainableIntent`, as `models.intents.learned` has it.
+        edge_scorer, chain_scorer: learned or fixed.
+        analyzer: its depth is trained where it is a `TrainableDepth`, else left alone.
+
+    Raises:
+        ConfigError: an intent that cannot be trained.
+    """
+
+    def __init__(
+        self,
+        intent: IntentModel,
+        edge_scorer: EdgeScorer,
+        chain_scorer: ChainScorer,
+        analyzer: QuestionAnalyzer,
+    ) -> None:
+        super().__init__()
+        if not isinstance(intent, nn.Module) or not hasattr(intent, "read"):
+            raise ConfigError(
+                f"intent {type(intent).__name__} cannot be trained; use parts/intent=learned, or fit=false"
+            )
+        self.intent = cast(TrainableIntent, intent)
+        self.edge_scorer = edge_scorer
+        self.chain_scorer = chain_scorer
+        self.analyzer = analyzer
+
+    @property
+    def depth(self) -> TrainableDepth | None:
+        """The analyzer where its depth can be trained."""
+        analyzer = self.analyzer
+        if isinstance(analyzer, nn.Module) and hasattr(analyzer, "depth_logits"):
+            return cast(TrainableDepth, analyzer)
+        return None
+
+    def trained_names(self) -> set[str]:
+        """Names in the state dict that a checkpoint must hold: weights that are trained."""
+        return {name for name, weight in self.named_parameters() if weight.requires_grad}
