@@ -8,39 +8,26 @@ Scores (a metric is left out of a record only where the *question* has no gold f
 
 from __future__ import annotations
 
-import math
-from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import get_args
 
-from vispath_lit.errors import UnknownEntityError, VisPathError
+from vispath_lit.errors import VisPathError
 from vispath_lit.evaluation import metrics
-from vispath_lit.evaluation.pruning import GoldWalk, lost_at
-from vispath_lit.evaluation.records import Gold, Hop, Record, Start, Walk
+from vispath_lit.evaluation.describe import describe
+from vispath_lit.evaluation.records import Record
+from vispath_lit.evaluation.truth import Truth, truth_of
 from vispath_lit.kg.store import KnowledgeGraph
 from vispath_lit.protocols import TextEncoder
-from vispath_lit.types import HopTrace, Path, Prediction, Provenance, Question
+from vispath_lit.types import Prediction, Provenance, Question
 
 ANSWER_METRICS = ("sbert@0.3", "exact_match", "hits@1", "f1", "answer_recall@3")
 PATH_METRICS = ("path_hit@3", "path_precision", "path_recall", "path_f1")
 GROUNDING_METRICS = ("grounding_strict", "grounding_soft", "grounding_recall@5")
-PRUNED_SHOWN = 3
 _ROUNDING = 1e-6
 
 
 class PredictionError(VisPathError):
     """A system gave something that is no prediction for its question."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Truth:
-    """A question's gold in the graph's own terms; what the graph does not hold is (`missing`, id) or -1."""
-
-    texts: tuple[str, ...]
-    accepted: frozenset[str]
-    entities: frozenset[Hashable]
-    start: int | None
-    walks: tuple[GoldWalk, ...]
 
 
 def score(
@@ -58,13 +45,13 @@ def score(
     """
     for question, prediction in zip(questions, predictions, strict=True):
         check(prediction, question, graph)
-    truths = [_truth(question, graph) for question in questions]
+    truths = [truth_of(question, graph) for question in questions]
     near = metrics.best_cosines([p.answer for p in predictions], [t.texts for t in truths], encoder)
     starts = [_start_labels(p, t, graph) for p, t in zip(predictions, truths, strict=True)]
     same = metrics.best_cosines([s[0] for s in starts], [s[1:] for s in starts], encoder)
     rows = zip(questions, predictions, keys, truths, near.tolist(), same.tolist(), strict=True)
     return [
-        _record(question, prediction, key, truth, _scores(prediction, truth, cosine, start, graph), graph)
+        describe(question, prediction, key, truth, _scores(prediction, truth, cosine, start, graph), graph)
         for question, prediction, key, truth, cosine, start in rows
     ]
 
@@ -99,39 +86,7 @@ def check(prediction: Prediction, question: Question, graph: KnowledgeGraph) -> 
         )
 
 
-def _truth(question: Question, graph: KnowledgeGraph) -> _Truth:
-    found = graph.entity_indices(question.answer_ids).tolist()
-    known = [entity for entity in found if entity >= 0]
-    labels = graph.labels(known)
-    aliases = [alias for entity in known for alias in graph.aliases(entity)]
-    start = None
-    if question.topic_entity is not None:
-        start = int(graph.entity_indices([question.topic_entity])[0])
-    return _Truth(
-        texts=question.answers or tuple(labels),
-        accepted=frozenset([*question.answers, *labels, *aliases]),
-        entities=frozenset(
-            entity if entity >= 0 else ("missing", id)
-            for entity, id in zip(found, question.answer_ids, strict=True)
-        ),
-        start=start,
-        walks=() if start is None else tuple(_gold_walk(start, path, graph) for path in question.gold_paths),
-    )
-
-
-def _gold_walk(start: int, path: Sequence[tuple[str, str]], graph: KnowledgeGraph) -> GoldWalk:
-    entities = graph.entity_indices([entity for _, entity in path]).tolist()
-    return (start, *entities), tuple(_relation(graph, relation) for relation, _ in path)
-
-
-def _relation(graph: KnowledgeGraph, id: str) -> int:
-    try:
-        return graph.relation_index(id)
-    except UnknownEntityError:  # Gold that the graph cannot walk: a miss, never an error.
-        return -1
-
-
-def _start_labels(prediction: Prediction, truth: _Truth, graph: KnowledgeGraph) -> list[str]:
+def _start_labels(prediction: Prediction, truth: Truth, graph: KnowledgeGraph) -> list[str]:
     """Labels of the predicted and the gold start; empty or absent where there is none."""
     predicted = graph.label(prediction.candidates[0].entity) if prediction.candidates else ""
     known = truth.start is not None and truth.start >= 0
@@ -139,7 +94,7 @@ def _start_labels(prediction: Prediction, truth: _Truth, graph: KnowledgeGraph) 
 
 
 def _scores(
-    prediction: Prediction, truth: _Truth, cosine: float, start: float, graph: KnowledgeGraph
+    prediction: Prediction, truth: Truth, cosine: float, start: float, graph: KnowledgeGraph
 ) -> dict[str, float]:
     scores: dict[str, float] = {}
     if truth.texts or truth.entities:
@@ -160,7 +115,7 @@ def _scores(
     return scores
 
 
-def _answer_scores(prediction: Prediction, truth: _Truth, graph: KnowledgeGraph) -> dict[str, float]:
+def _answer_scores(prediction: Prediction, truth: Truth, graph: KnowledgeGraph) -> dict[str, float]:
     """Hits@1, set F1 and recall: by id where the question has ids.
 
     Without ids the accepted strings are alternatives for one answer: an entity is right if one of its
@@ -191,102 +146,3 @@ def _answer_scores(prediction: Prediction, truth: _Truth, graph: KnowledgeGraph)
 
 def _steps(entities: Sequence[int], relations: Sequence[int]) -> tuple[metrics.Step, ...]:
     return tuple(zip(entities[:-1], relations, entities[1:], strict=True))
-
-
-def _record(
-    question: Question,
-    prediction: Prediction,
-    key: str,
-    truth: _Truth,
-    scores: dict[str, float],
-    graph: KnowledgeGraph,
-) -> Record:
-    paths = [_walk(path, graph) for path in prediction.paths]
-    answer = prediction.answer_entity
-    return Record(
-        id=question.id,
-        key=key,
-        question=question.text,
-        answer=prediction.answer,
-        answer_id=None if answer is None else graph.entity_id(answer),
-        provenance=prediction.provenance,
-        confidence=min(1.0, max(0.0, metrics.finite(prediction.confidence, "confidence"))),
-        depth=prediction.depth,
-        statement=prediction.statement,
-        path=paths[0] if paths else None,
-        others=tuple(paths[1:]),
-        candidates=tuple(
-            Start(graph.entity_id(c.entity), graph.label(c.entity), _finite(c.score), c.origin)
-            for c in prediction.candidates
-        ),
-        ranked=tuple(graph.labels(prediction.ranked)),
-        answer_set=len(set(prediction.answer_set)),
-        trace=tuple(_hop(trace, graph) for trace in prediction.trace),
-        gold=_gold(question, truth, graph),
-        scores=scores,
-        lost=lost_at(prediction, truth.walks) if truth.walks else None,
-        cost=prediction.cost,
-    )
-
-
-def _gold(question: Question, truth: _Truth, graph: KnowledgeGraph) -> Gold:
-    known = truth.start is not None and truth.start >= 0
-    return Gold(
-        answers=truth.texts,
-        answer_ids=question.answer_ids,
-        start=question.topic_entity,
-        start_label=graph.label(truth.start) if known and truth.start is not None else "",
-        paths=tuple(
-            _gold_labels(question, path, walk, graph)
-            for path, walk in zip(question.gold_paths, truth.walks, strict=False)
-        ),
-        hops=question.hops or max((len(path) for path in question.gold_paths), default=0) or None,
-        tags=question.tags,
-        in_graph=any(isinstance(e, int) for e in truth.entities) if truth.entities else None,
-    )
-
-
-def _gold_labels(
-    question: Question, path: Sequence[tuple[str, str]], walk: GoldWalk, graph: KnowledgeGraph
-) -> Walk:
-    """A gold path with its labels; an id stands for itself where the graph does not hold it."""
-    entities = (question.topic_entity or "", *(entity for _, entity in path))
-    relations = tuple(relation for relation, _ in path)
-    return Walk(
-        entities,
-        relations,
-        tuple(graph.label(i) if i >= 0 else id for i, id in zip(walk[0], entities, strict=True)),
-        tuple(graph.relation_label(i) if i >= 0 else id for i, id in zip(walk[1], relations, strict=True)),
-    )
-
-
-def _walk(path: Path, graph: KnowledgeGraph) -> Walk:
-    return Walk(
-        tuple(graph.entity_ids(path.entities)),
-        tuple(graph.relation_id(relation) for relation in path.relations),
-        tuple(graph.labels(path.entities)),
-        tuple(graph.relation_label(relation) for relation in path.relations),
-        _finite(path.score),
-    )
-
-
-def _hop(trace: HopTrace, graph: KnowledgeGraph) -> Hop:
-    kept = {(path.entities, path.relations) for path in trace.kept}
-    pruned = [path for path in trace.chains if (path.entities, path.relations) not in kept]
-    return Hop(
-        intent=trace.intent,
-        edges=trace.edges,
-        discovered=len(trace.discovered),
-        chains=len(trace.chains),
-        kept=tuple(_walk(path, graph) for path in trace.kept),
-        pruned=tuple(_walk(path, graph) for path in pruned[:PRUNED_SHOWN]),
-        answerability=metrics.finite(trace.answerability, "answerability"),
-    )
-
-
-def _finite(score: float) -> float:
-    if math.isnan(score):
-        raise metrics.MetricError(
-            "a path or candidate has the score NaN: expected a number. Check its scorer."
-        )
-    return metrics.finite(score, "a path or candidate score")
