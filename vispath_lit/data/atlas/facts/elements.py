@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 
 from vispath_lit.data.atlas.countries import country_code
 from vispath_lit.data.atlas.facts.states import year
+from vispath_lit.data.atlas.names import names, namesakes
 from vispath_lit.data.atlas.packages import open_database, package_file
 from vispath_lit.data.atlas.sheet import FactSheet
 
 GROUP_NAMES = {
-    1: "alkali metals", 2: "alkaline earth metals", 11: "coinage metals", 13: "boron group", 14: "carbon group",
-    15: "pnictogens", 16: "chalcogens", 17: "halogens", 18: "noble gases",
+    1: "alkali metals", 2: "alkaline earth metals", 11: "coinage metals", 13: "boron group",
+    14: "carbon group", 15: "pnictogens", 16: "chalcogens", 17: "halogens", 18: "noble gases",
 }  # fmt: skip
 CRYSTALS = {
     "HEX": "hexagonal", "BCC": "body-centred cubic", "FCC": "face-centred cubic", "TET": "tetragonal",
@@ -19,41 +21,9 @@ CRYSTALS = {
     "SC": "simple cubic",
 }  # fmt: skip
 COUNTRIES = {
-    "England": "GB", "Scotland": "GB", "Great Britain": "GB", "USSR": "RU", "Russia": "RU", "United States": "US",
+    "England": "GB", "Scotland": "GB", "Great Britain": "GB", "USSR": "RU", "Russia": "RU",
+    "United States": "US",
 }  # fmt: skip
-DISCOVERERS = {
-    "Sir Humphrey Davy": "Humphry Davy", "Sir H. Davy": "Humphry Davy", "Sir William Ramsey": "William Ramsay",
-    "Sir William Ramsay": "William Ramsay", "Sir William Crookes": "William Crookes", "Nils Langet": "Nils Langlet",
-    "P.T.Cleve": "Per Teodor Cleve", "Per Theodor Cleve": "Per Teodor Cleve", "Johann Arfwedson": "Johan Arfwedson",
-    "Fredrich Wöhler": "Friedrich Wöhler", "A.A.Bussy": "Antoine Bussy", "J.L. Gay-Lussac": "Joseph Louis Gay-Lussac",
-    "L.J. Thénard": "Louis Jacques Thénard", "Joseph Priestly": "Joseph Priestley", "M.W. Travers": "Morris Travers",
-    "M. W. Travers": "Morris Travers", "Hans Christian Oersted": "Hans Christian Ørsted",
-    "Jöns Berzelius": "Jöns Jacob Berzelius", "J. Berzelius": "Jöns Jacob Berzelius",
-    "Baron Rayleigh": "Lord Rayleigh", "Lars Nilson": "Lars Fredrik Nilson", "Nils Sefström": "Nils Gabriel Sefström",
-    "Johann Gahn": "Johan Gottlieb Gahn", "George Brandt": "Georg Brandt", "R. Bunsen": "Robert Bunsen",
-    "G. Kirchoff": "Gustav Kirchhoff", "Gustov Kirchoff": "Gustav Kirchhoff", "A. Crawford": "Adair Crawford",
-    "Martin Klaproth": "Martin Heinrich Klaproth", "M. Klaproth": "Martin Heinrich Klaproth",
-    "Charles Hatchet": "Charles Hatchett", "Émillo Segrè": "Emilio Segrè", "E.Segré": "Emilio Segrè",
-    "Karl Klaus": "Karl Ernst Claus", "William Wollaston": "William Hyde Wollaston",
-    "Fredrich Stromeyer": "Friedrich Stromeyer", "T. Richter": "Theodor Richter",
-    "Franz Müller von Reichenstein": "Franz-Joseph Müller von Reichenstein",
-    "Antoine J. Balard": "Antoine Jérôme Balard", "Carl Mosander": "Carl Gustaf Mosander",
-    "W. von Hisinger": "Wilhelm Hisinger", "C.F. Aver von Welsbach": "Carl Auer von Welsbach",
-    "J.A. Marinsky": "Jacob Marinsky", "L.E. Glendenin": "Lawrence Glendenin", "C.D. Coryell": "Charles Coryell",
-    "J.L. Soret": "Jacques-Louis Soret", "Jean de Marignac": "Jean Charles de Marignac",
-    "Georg von Hevesy": "George de Hevesy", "Anders Ekeberg": "Anders Gustaf Ekeberg",
-    "Smithson Tenant": "Smithson Tennant", "S.Tenant": "Smithson Tennant",
-    "A.F.Fourcory": "Antoine François de Fourcroy", "L.N.Vauquelin": "Louis Nicolas Vauquelin",
-    "Louis Vauquelin": "Louis Nicolas Vauquelin", "H.V.Collet-Descoltils": "Hippolyte-Victor Collet-Descotils",
-    "D.R.Corson": "Dale Corson", "K.R.MacKenzie": "Kenneth MacKenzie", "Fredrich Ernst Dorn": "Friedrich Ernst Dorn",
-    "Marguerite Derey": "Marguerite Perey", "Fredrich Soddy": "Frederick Soddy", "E.M. McMillan": "Edwin McMillan",
-    "E.M.McMillan": "Edwin McMillan", "P.H. Abelson": "Philip Abelson", "G.T.Seaborg": "Glenn Seaborg",
-    "J.W.Kennedy": "Joseph Kennedy", "A.C.Wohl": "Arthur Wahl", "R.A.James": "Ralph James",
-    "L.O.Morgan": "Leon Morgan", "A.Ghiorso": "Albert Ghiorso", "A. Ghiorso": "Albert Ghiorso",
-    "S.G.Tompson": "Stanley Thompson", "K.Street Jr.": "Kenneth Street Jr.", "T.Sikkeland": "Torbjørn Sikkeland",
-    "A.E.Larsh": "Almon Larsh", "R.M.Latimer": "Robert Latimer",
-}  # fmt: skip
-"""Discoverers as they are commonly written, where the source abbreviates or misspells them."""
 SPECIAL = {
     "Pierre and Marie Curie": ["Pierre Curie", "Marie Curie"],
     "Fausto and Juan José de Elhuyar": ["Fausto de Elhuyar", "Juan José de Elhuyar"],
@@ -61,30 +31,14 @@ SPECIAL = {
 YEARS = {"Nd": 1885, "Pr": 1885, "Cl": 1774}
 DISPUTED = frozenset({"Pt", "No", "Be", "Ar", "Te"})
 """Elements whose discovery the source dates, places or attributes in a way that others contradict."""
-NAMED_AFTER = {
-    "Po": ("country", "PL"), "Fr": ("country", "FR"), "Ga": ("country", "FR"), "Ge": ("country", "DE"),
-    "Ru": ("country", "RU"), "Nh": ("country", "JP"), "Cu": ("country", "CY"), "Eu": ("continent", "Europe"),
-    "Am": ("continent", "Americas"), "Cf": ("us_state", "US-CA"), "Ts": ("us_state", "US-TN"),
-    "Ho": ("city", "2673730"), "Hf": ("city", "2618425"), "Lu": ("city", "2988507"), "Bk": ("city", "5327684"),
-    "Db": ("city", "564719"), "Ds": ("city", "2938913"),
-    "He": ("celestial_body", "Sun"), "Se": ("celestial_body", "Moon"), "Te": ("celestial_body", "Earth"),
-    "Pd": ("celestial_body", "Pallas"), "Ce": ("celestial_body", "Ceres"), "U": ("celestial_body", "Uranus"),
-    "Np": ("celestial_body", "Neptune"), "Pu": ("celestial_body", "Pluto"), "V": ("deity", "Vanadis"),
-    "Pm": ("deity", "Prometheus"), "Th": ("deity", "Thor"), "Nb": ("deity", "Niobe"), "Ta": ("deity", "Tantalus"),
-    "Ti": ("deity", "Titans"), "Ir": ("deity", "Iris"), "Es": ("person", "Albert Einstein"),
-    "Fm": ("person", "Enrico Fermi"), "Md": ("person", "Dmitri Mendeleev"), "No": ("person", "Alfred Nobel"),
-    "Lr": ("person", "Ernest Lawrence"), "Rf": ("person", "Ernest Rutherford"), "Sg": ("person", "Glenn Seaborg"),
-    "Bh": ("person", "Niels Bohr"), "Mt": ("person", "Lise Meitner"), "Rg": ("person", "Wilhelm Röntgen"),
-    "Cn": ("person", "Nicolaus Copernicus"), "Og": ("person", "Yuri Oganessian"),
-}  # fmt: skip
-"""What an element is named after, by the source's own account; a key of an entity, or a label."""
 
 
 def add_elements(sheet: FactSheet) -> None:
     """The 118 elements: place in the periodic table, discovery, crystal."""
     with open_database("mendeleev", "mendeleev/elements.db") as database:
         rows = database.execute(
-            "select e.*, s.name as series from elements e join series s on s.id = e.series_id order by atomic_number"
+            "select e.*, s.name as series from elements e join series s on s.id = e.series_id "
+            "order by atomic_number"
         ).fetchall()
     for row in rows:
         symbol = str(row["symbol"])
@@ -109,7 +63,7 @@ def add_elements(sheet: FactSheet) -> None:
             _add_discovery(
                 sheet, id_, symbol, row["discoverers"], row["discovery_location"], row["discovery_year"]
             )
-    for row, following in zip(rows, rows[1:], strict=False):
+    for row, following in pairwise(rows):
         sheet.add(f"element:{row['symbol']}", "next_element", f"element:{following['symbol']}")
 
 
@@ -124,15 +78,15 @@ def _add_discovery(
             sheet.add(id_, "discovered_in", f"country:{code}")
     if not who or re.search(r"ancients|Laborator|Institute|Research|Argonne|RIKEN", who):
         return
-    names = SPECIAL.get(who) or [name.strip() for name in re.split(r"[,;](?! Jr)", who)]
-    for name in names:
+    known = names("discoverers")
+    for name in SPECIAL.get(who) or [name.strip() for name in re.split(r"[,;](?! Jr)", who)]:
         if name != "et al":
-            sheet.add(id_, "discovered_by", sheet.concept("person", DISCOVERERS.get(name, name)))
+            sheet.add(id_, "discovered_by", sheet.concept("person", known.get(name, name)))
 
 
 def add_namesakes(sheet: FactSheet) -> None:
     """What elements are named after, where that is an entity (a person or a god becomes one)."""
-    for symbol, (type_, key) in NAMED_AFTER.items():
+    for symbol, (type_, key) in namesakes().items():
         id_ = f"{type_}:{key}"
         if type_ in {"celestial_body", "deity", "person", "continent"}:
             id_ = sheet.concept(type_, key)

@@ -52,7 +52,7 @@ def _likely() -> dict[str, str]:
 
 
 def language(sheet: FactSheet, code: str) -> str | None:
-    """A language by its ISO 639 code, with script and principal country; None where CLDR has no name for it."""
+    """A language by its ISO 639 code, with script and principal country; None without a name in CLDR."""
     code = code.split("-")[0].split("_")[0]
     code = MERGED.get(code, code)
     name = _english().languages.get(code)

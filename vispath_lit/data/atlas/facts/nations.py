@@ -10,6 +10,7 @@ from vispath_lit.data.atlas.countries import Country, countries, country_code, j
 from vispath_lit.data.atlas.factbook import clean, lengths, profiles, without_brackets
 from vispath_lit.data.atlas.flags import flag_palettes, flag_words
 from vispath_lit.data.atlas.maps import country_borders
+from vispath_lit.data.atlas.names import names
 from vispath_lit.data.atlas.packages import open_database
 from vispath_lit.data.atlas.sheet import FactSheet
 
@@ -87,7 +88,7 @@ def add_borders(sheet: FactSheet, codes: Iterable[str]) -> None:
 
 
 def _border_lengths(code: str) -> dict[str, float]:
-    """Neighbours with the length of the border in km; only those that the country list knows as neighbours."""
+    """Neighbours with the length of the border in km; known neighbours only."""
     text = (
         profiles()[code].text("Geography", "Land boundaries", "border countries")
         if code in profiles()
@@ -122,6 +123,11 @@ def add_codes(sheet: FactSheet, codes: Iterable[str]) -> None:
             sheet.add(subject, "internet_domain", sheet.concept("internet_domain", row["top_level_domain"]))
         for zone, offset in zones.get(code, ()):
             sheet.add(subject, "timezone", timezone(sheet, zone, offset))
+
+
+def current_zone(name: str) -> str:
+    """The present name of a time zone."""
+    return names("time_zones").get(name, name)
 
 
 def timezone(sheet: FactSheet, name: str, offset: float | None = None) -> str:
@@ -180,7 +186,7 @@ def add_heights(sheet: FactSheet, codes: Iterable[str]) -> None:
 
 
 def _place_name(text: str) -> str:
-    """A proper name, or nothing for "unnamed elevation 1.4 km east of ...", "1.3 km NE of ...", long asides."""
+    """A proper name, or nothing for "unnamed elevation 1.4 km east of ..." and other descriptions."""
     name = re.split(
         r";|,| along the | on Mount | slightly | at | in the | near ", without_brackets(clean(text))
     )[0]

@@ -7,32 +7,10 @@ from collections.abc import Iterable
 
 from vispath_lit.data.atlas.countries import country_code
 from vispath_lit.data.atlas.factbook import Profile, items, profiles, shares, without_brackets
+from vispath_lit.data.atlas.names import names
 from vispath_lit.data.atlas.sheet import FactSheet
 
-RELIGIONS = {
-    "christian": "Christianity", "muslim": "Islam", "buddhist": "Buddhism", "hindu": "Hinduism",
-    "jewish": "Judaism", "roman catholic": "Roman Catholicism", "catholic": "Roman Catholicism",
-    "protestant": "Protestantism", "orthodox": "Orthodox Christianity", "sikh": "Sikhism",
-    "eastern orthodox": "Orthodox Christianity", "greek orthodox": "Greek Orthodox Christianity",
-    "folk religion": "folk religion", "anglican": "Anglicanism", "evangelical": "Evangelical Christianity",
-    "taoist": "Taoism", "buddhism": "Buddhism", "islam": "Islam", "jain": "Jainism", "shinto": "Shinto",
-    "shintoism": "Shinto", "baha'i": "Baha'i Faith", "ethiopian orthodox": "Ethiopian Orthodox Christianity",
-    "jehovah's witness": "Jehovah's Witnesses", "rastafarian": "Rastafari", "druze": "Druze faith",
-    "hinduism": "Hinduism", "zoroastrian": "Zoroastrianism", "vodoun": "Vodun", "animist": "animism",
-    "traditionalist": "traditional religion", "church of norway": "Church of Norway", "lutheran": "Lutheranism",
-    "evangelical lutheran church of iceland": "Church of Iceland", "maronite": "Maronite Christianity",
-}  # fmt: skip
 NO_GROUP = re.compile(r"other|unspecified|none|no answer|undeclared|unknown|mixed and|foreign", re.IGNORECASE)
-MINERALS = {
-    "iron ore": "Fe", "iron": "Fe", "copper": "Cu", "gold": "Au", "silver": "Ag", "zinc": "Zn", "lead": "Pb",
-    "tin": "Sn", "nickel": "Ni", "uranium": "U", "cobalt": "Co", "manganese": "Mn", "tungsten": "W",
-    "antimony": "Sb", "platinum": "Pt", "lithium": "Li", "titanium": "Ti", "mercury": "Hg", "sulfur": "S",
-    "bauxite": "Al", "aluminum": "Al", "chromium": "Cr", "chromite": "Cr", "molybdenum": "Mo", "vanadium": "V",
-    "tantalum": "Ta", "niobium": "Nb", "bismuth": "Bi", "arsenic": "As", "magnesium": "Mg", "selenium": "Se",
-    "thorium": "Th", "graphite": "C", "helium": "He", "cadmium": "Cd", "beryllium": "Be", "gallium": "Ga",
-    "germanium": "Ge", "zirconium": "Zr", "potassium": "K", "boron": "B", "cassiterite": "Sn", "palladium": "Pd",
-}  # fmt: skip
-"""Resources that are deposits of one element; bauxite is the ore of aluminium."""
 SPELLINGS = {"maize": "maize", "manioc": "cassava", "cassava": "cassava", "groundnuts": "peanuts"}
 
 
@@ -51,7 +29,7 @@ def add_peoples(sheet: FactSheet, codes: Iterable[str]) -> None:
 
 
 def _plural(noun: str) -> str:
-    """ "Austrian(s)" gives Austrians, "Gabonese (singular and plural)" Gabonese; other forms are left out."""
+    """The plural in "Austrian(s)" and in "Gabonese (singular and plural)"; other forms are left out."""
     if re.fullmatch(r"[A-Z][\w' -]+\(s\)", noun):
         return noun.replace("(s)", "s")
     match = re.fullmatch(r"([A-Z][\w' -]+?) \(singular and plural\)", noun)
@@ -79,7 +57,7 @@ def _add_religions(sheet: FactSheet, subject: str, text: str) -> None:
 
 
 def _religion(name: str) -> str | None:
-    return RELIGIONS.get(name.lower().strip())
+    return names("religions").get(name.lower().strip())
 
 
 def add_trade(sheet: FactSheet, codes: Iterable[str]) -> None:
@@ -134,12 +112,13 @@ def _add_partners(
 
 def add_resources(sheet: FactSheet, codes: Iterable[str]) -> None:
     """Natural resources and industries; deposits of one element point to the element."""
+    minerals = names("minerals")
     for code, profile in _profiles(codes):
         subject = f"country:{code}"
         for item in items(profile.text("Geography", "Natural resources")):
             name = item.lower()
-            if name in MINERALS:
-                sheet.add(subject, "element_deposit", f"element:{MINERALS[name]}")
+            if name in minerals:
+                sheet.add(subject, "element_deposit", f"element:{minerals[name]}")
             elif 2 < len(name) < 30:
                 sheet.add(subject, "natural_resource", sheet.concept("resource", name))
         for item in items(profile.text("Economy", "Industries")):
@@ -161,7 +140,7 @@ def add_heritage(sheet: FactSheet, codes: Iterable[str]) -> None:
 
 
 def add_comparisons(sheet: FactSheet, codes: Iterable[str]) -> None:
-    """ "slightly smaller than Maine": the one state whose area a country's comes close to."""
+    """The one state whose area a country's comes close to: "slightly smaller than Maine"."""
     states = {e.label: e.id for e in sheet.entities.values() if e.type == "us_state"}
     pattern = re.compile(
         r"^(?:about|almost|slightly|a little|approximately)?\s*(?:the same size as|the size of|larger than|"

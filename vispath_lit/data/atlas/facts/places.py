@@ -19,20 +19,13 @@ from vispath_lit.data.atlas.facts.gazetteer import (
     places,
     places_by_name,
 )
-from vispath_lit.data.atlas.facts.nations import country_rows, single_zones, timezone
+from vispath_lit.data.atlas.facts.nations import country_rows, current_zone, single_zones, timezone
 from vispath_lit.data.atlas.packages import package_file
 from vispath_lit.data.atlas.sheet import FactSheet
 
 LEAST_POPULATION = 25_000
 """Smaller places are left out, unless something else speaks of them."""
 AIRPORT_REACH_KM = 80.0
-RENAMED_ZONES = {
-    "Europe/Kiev": "Europe/Kyiv", "Europe/Zaporozhye": "Europe/Kyiv", "Europe/Uzhgorod": "Europe/Kyiv",
-    "Asia/Calcutta": "Asia/Kolkata", "Asia/Saigon": "Asia/Ho_Chi_Minh", "Asia/Rangoon": "Asia/Yangon",
-    "Asia/Katmandu": "Asia/Kathmandu", "America/Godthab": "America/Nuuk", "Atlantic/Faeroe": "Atlantic/Faroe",
-    "America/Indianapolis": "America/Indiana/Indianapolis", "America/Buenos_Aires": "America/Argentina/Buenos_Aires",
-    "Pacific/Enderbury": "Pacific/Kanton", "Pacific/Ponape": "Pacific/Pohnpei", "Pacific/Truk": "Pacific/Chuuk",
-}  # fmt: skip
 
 
 def add_divisions(sheet: FactSheet, codes: Iterable[str]) -> None:
@@ -107,7 +100,7 @@ def _add_district(sheet: FactSheet, small: Division, first: Division) -> None:
 
 
 def _plain(name: str) -> str:
-    """The name as an English keyboard writes it: "Zürich" gives Zurich; nothing where that changes too much."""
+    """The name as an English keyboard writes it: "Zürich" gives Zurich; else nothing."""
     letters = fold(name)
     return letters.title() if len(letters) == len(name) and letters != name.lower() else ""
 
@@ -177,7 +170,7 @@ def add_airports(sheet: FactSheet, codes: Iterable[str]) -> None:
         if division and division.id in sheet.entities:
             sheet.add(id_, "in_subdivision", division.id)
         if row["tz"]:
-            zone = RENAMED_ZONES.get(row["tz"], row["tz"])
+            zone = current_zone(row["tz"])
             sheet.add(id_, "timezone", timezone(sheet, zone))
         city = _served(row)
         if city:

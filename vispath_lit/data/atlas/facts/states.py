@@ -22,9 +22,10 @@ GOVERNMENT_TYPES = (
     "federal parliamentary constitutional monarchy", "federal parliamentary democracy",
     "federal parliamentary republic", "federal presidential republic", "federal semi-presidential republic",
     "parliamentary constitutional monarchy", "constitutional monarchy", "absolute monarchy",
-    "parliamentary democracy", "parliamentary republic", "semi-presidential republic", "presidential republic",
-    "presidential democracy", "communist party-led state", "communist state", "theocratic republic",
-    "military junta", "military regime", "federal republic", "transitional government",
+    "parliamentary democracy", "parliamentary republic", "semi-presidential republic",
+    "presidential republic", "presidential democracy", "communist party-led state", "communist state",
+    "theocratic republic", "military junta", "military regime", "federal republic",
+    "transitional government",
 )  # fmt: skip
 LEGAL_SYSTEMS = (
     (r"^mixed .*civil.*common|^mixed .*common.*civil|^hybrid", "mixed system of civil and common law"),
@@ -160,7 +161,7 @@ def add_anthems(sheet: FactSheet, codes: Iterable[str]) -> None:
 
 
 def _add_authors(sheet: FactSheet, anthem: str, text: str) -> None:
-    """ "Words/Music", or one name for both; doubtful authors are left out."""
+    """Reads "Words/Music", or one name for both; doubtful authors are left out."""
     if re.search(r"unknown|disput|traditional|none|attribut|based on", text, re.IGNORECASE) or not text:
         return
     sides = text.split("/")

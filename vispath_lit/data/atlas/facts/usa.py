@@ -6,8 +6,8 @@ import json
 
 import us
 
-from vispath_lit.data.atlas.facts.nations import timezone
-from vispath_lit.data.atlas.facts.places import RENAMED_ZONES, state_capitals
+from vispath_lit.data.atlas.facts.nations import current_zone, timezone
+from vispath_lit.data.atlas.facts.places import state_capitals
 from vispath_lit.data.atlas.facts.states import year
 from vispath_lit.data.atlas.maps import county_borders, county_shapes, state_borders
 from vispath_lit.data.atlas.packages import open_database
@@ -27,7 +27,7 @@ def add_states(sheet: FactSheet) -> None:
         if state.statehood_year:
             sheet.add(id_, "statehood_year", year(sheet, int(state.statehood_year)))
         for zone in state.time_zones:
-            sheet.add(id_, "timezone", timezone(sheet, RENAMED_ZONES.get(zone, zone)))
+            sheet.add(id_, "timezone", timezone(sheet, current_zone(zone)))
     for code, region in _regions():
         label = f"{region} (United States)"
         sheet.add(

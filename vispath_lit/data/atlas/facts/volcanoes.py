@@ -57,7 +57,7 @@ def volcanoes() -> list[Volcano]:
 
 
 def _in_reading_order(name: str) -> str:
-    """ "Burney, Monte" gives Monte Burney."""
+    """Turns "Burney, Monte" into Monte Burney."""
     parts = name.split(", ")
     return f"{parts[1]} {parts[0]}" if len(parts) == 2 else name
 

@@ -9,14 +9,10 @@ from dataclasses import dataclass, field
 from vispath_lit.data.atlas.countries import country_code, fold
 from vispath_lit.data.atlas.factbook import without_brackets
 from vispath_lit.data.atlas.facts.nations import country_rows
+from vispath_lit.data.atlas.names import names
 from vispath_lit.data.atlas.sheet import FactSheet
 
-RIVER_NAMES = {"Rio Limpopo": "Limpopo", "River Murray": "Murray", "Rio de la Plata/Parana": "Paraná"}
 RED_RIVERS = {"US": "Red River of the South", "VN": "Red River", "CN": "Red River"}
-LAKE_NAMES = {
-    "Belcharof": "Becharof Lake", "Great Salt": "Great Salt Lake", "Red": "Red Lake", "Iliamna": "Iliamna Lake",
-    "Selawik": "Selawik Lake", "Quinghai Hu": "Qinghai Hu",
-}  # fmt: skip
 _SHARED = re.compile(r"shared with (.*)$")
 _AREA = re.compile(r"([\d,]{3,})(?:-[\d,]+)? sq km")
 
@@ -95,7 +91,7 @@ def _river_name(code: str, text: str) -> tuple[str, list[str]]:
     local = re.split(r" river\b| source\b| River\b", without_brackets(own))[0].strip()
     bracket = re.search(r"\(([^()]+?)(?: river)?\)", own)
     name = bracket[1].strip() if bracket else local
-    name = {fold(key): value for key, value in RIVER_NAMES.items()}.get(fold(name), name)
+    name = {fold(key): value for key, value in names("rivers").items()}.get(fold(name), name)
     if name == "Red":
         name = RED_RIVERS[code]
     return name, [local] if local != name else []
@@ -139,7 +135,7 @@ def _lake_name(code: str, text: str) -> str:
     name = re.split(r" – | - | \d", without_brackets(text).split("(")[0])[0].replace("*", "").strip()
     if not name or not name[0].isupper():
         return ""
-    if name in LAKE_NAMES:
-        return LAKE_NAMES[name]
+    if name in names("lakes"):
+        return names("lakes")[name]
     plain = code in {"US", "CA"} and not re.search(r"Lake|Sea", name)
     return f"Lake {name}" if plain else name

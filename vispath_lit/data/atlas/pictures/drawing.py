@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import re
 from collections.abc import Iterable, Sequence
 
 import numpy as np
@@ -24,8 +25,27 @@ def svg(body: str, size: int = SIZE) -> str:
     )
 
 
+def framed(drawing: str, margin: int = 16) -> str:
+    """A square drawing of its own, smaller, with white around it."""
+    inner = re.sub(
+        r"<svg ",
+        f'<svg x="{margin}" y="{margin}" width="{SIZE - 2 * margin}" height="{SIZE - 2 * margin}" ',
+        drawing,
+        count=1,
+    )
+    return svg(inner)
+
+
+def overlay(body: str, size: int = SIZE) -> str:
+    """A square drawing without a ground."""
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{size}" height="{size}" '
+        f'viewBox="0 0 {size} {size}">{body}</svg>'
+    )
+
+
 def path_data(rings: Iterable[FloatArray]) -> str:
-    """Closed rings of pixels as path commands; points closer than half a pixel to the last one are dropped."""
+    """Closed rings of pixels as path commands; points within half a pixel of the last are dropped."""
     return "".join(f"M{_points(_thinned(ring))}Z" for ring in rings)
 
 
@@ -36,7 +56,8 @@ def _points(ring: FloatArray) -> str:
 def _thinned(ring: FloatArray) -> FloatArray:
     cells = np.round(ring * 2.0)
     keep = np.append(True, np.any(cells[1:] != cells[:-1], axis=1))
-    return ring[keep]
+    thinned: FloatArray = ring[keep]
+    return thinned
 
 
 def area(data: str, fill: str) -> str:
@@ -106,8 +127,9 @@ def table_cell(cells: Iterable[tuple[int, int]], marked: tuple[int, int], column
     side = (SIZE - 20) / columns
     top = (SIZE - rows * side) / 2
     body = [
-        f'<rect x="{10 + column * side:.1f}" y="{top + row * side:.1f}" width="{side:.1f}" height="{side:.1f}" '
-        f'fill="{MARK if (column, row) == marked else PALE_LAND}" stroke="{COAST}" stroke-width="1"/>'
+        f'<rect x="{10 + column * side:.1f}" y="{top + row * side:.1f}" width="{side:.1f}" '
+        f'height="{side:.1f}" fill="{MARK if (column, row) == marked else PALE_LAND}" '
+        f'stroke="{COAST}" stroke-width="1"/>'
         for column, row in cells
     ]
     return svg("".join(body))

@@ -51,7 +51,7 @@ def _has(path: str, character: str) -> bool:
     """Whether the glyph differs from the one that stands for a missing character."""
     if character in "\u200c\u200d\u200e\u200f":
         return True
-    return _shape(path, character) != _shape(path, _MISSING)
+    return bool(any(_shape(path, character)[1])) and _shape(path, character) != _shape(path, _MISSING)
 
 
 @cache

@@ -11,7 +11,7 @@ class Job:
 
     Attributes:
         group: pictures of one kind and group are held against each other.
-        svg: the drawing, or the path of its file where it begins with "/".
+        svg: the drawing; laid over `ground` where there is one, which many pictures share.
         fonts: font files that the drawing needs.
         rank: among pictures that look the same, a single one of rank 0 may stay.
     """
@@ -22,6 +22,7 @@ class Job:
     svg: str
     fonts: tuple[str, ...] = ()
     rank: int = 0
+    ground: str = ""
 
     @property
     def file(self) -> str:

@@ -25,7 +25,7 @@ MAKERS: tuple[Callable[[], Iterator[Job]], ...] = (
 
 
 def picture_jobs(entities: Iterable[Entity]) -> list[Job]:
-    """The pictures of the entities that exist, sorted by kind and entity."""
+    """The pictures of the entities that exist, by kind, group (so that they share a ground) and entity."""
     ids = {entity.id for entity in entities}
     jobs = [job for job in chain.from_iterable(maker() for maker in MAKERS) if job.entity in ids]
-    return sorted(jobs, key=lambda job: (job.kind, job.entity))
+    return sorted(jobs, key=lambda job: (job.kind, job.group, job.entity))

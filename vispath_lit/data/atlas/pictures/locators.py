@@ -18,6 +18,7 @@ from vispath_lit.data.atlas.maps import country_outlines, county_shapes, state_o
 from vispath_lit.data.atlas.pictures import drawing
 from vispath_lit.data.atlas.pictures.job import Job
 
+RECTANGLES = frozenset({"CO", "WY"})
 CITY_SPACING = 26.0
 MARK_SPACING = 34.0
 STATE_SPACING = 40.0
@@ -31,8 +32,10 @@ def outlines() -> Iterator[Job]:
 
 
 def states() -> Iterator[Job]:
-    """Outlines of states."""
+    """Outlines of states, but for the two that are rectangles."""
     for code, outline in state_outlines().items():
+        if code in RECTANGLES:
+            continue
         yield Job(f"us_state:US-{code}", "state_outline", "", drawing.outline_picture(outline))
 
 
@@ -43,7 +46,11 @@ def counties() -> Iterator[Job]:
         rings = [frame.pixels(ring) for ring in _rings(county.geometry)]
         mark = drawing.area(drawing.path_data(rings), drawing.MARK)
         yield Job(
-            f"county:{fips}", "county_locator", county.state, drawing.svg(_state_ground(county.state) + mark)
+            f"county:{fips}",
+            "county_locator",
+            county.state,
+            drawing.overlay(mark),
+            ground=_state_ground(county.state),
         )
 
 
@@ -59,12 +66,12 @@ def cities() -> Iterator[Job]:
                 by_state[first.key.removeprefix("US-")].append(place)
     for code, outline in country_outlines().items():
         for place, x, y in _spread(by_country[code], outline, CITY_SPACING):
-            body = _country_ground(code) + drawing.dot(x, y)
-            yield Job(place.id, "city_locator", code, drawing.svg(body))
+            mark = drawing.overlay(drawing.dot(x, y))
+            yield Job(place.id, "city_locator", code, mark, ground=_country_ground(code))
     for code, outline in state_outlines().items():
         for place, x, y in _spread(by_state[code], outline, STATE_SPACING):
-            body = _state_ground(code) + drawing.dot(x, y)
-            yield Job(place.id, "state_city_locator", code, drawing.svg(body))
+            mark = drawing.overlay(drawing.dot(x, y))
+            yield Job(place.id, "state_city_locator", code, mark, ground=_state_ground(code))
 
 
 def _spread(ranked: list[Place], outline: Outline, spacing: float) -> list[tuple[Place, float, float]]:
@@ -105,17 +112,17 @@ def _marks(
             inside = 8 <= x < SIZE - 8 and 8 <= y < SIZE - 8
             if inside and all((x - a) ** 2 + (y - b) ** 2 >= MARK_SPACING**2 for a, b in kept):
                 kept.append((x, y))
-                yield Job(id_, kind, code, drawing.svg(_country_ground(code) + mark(x, y)))
+                yield Job(id_, kind, code, drawing.overlay(mark(x, y)), ground=_country_ground(code))
 
 
 @cache
 def _country_ground(code: str) -> str:
-    return drawing.area(drawing.path_data(country_outlines()[code].rings), drawing.PALE_LAND)
+    return drawing.svg(drawing.area(drawing.path_data(country_outlines()[code].rings), drawing.PALE_LAND))
 
 
 @cache
 def _state_ground(code: str) -> str:
-    return drawing.area(drawing.path_data(state_outlines()[code].rings), drawing.PALE_LAND)
+    return drawing.svg(drawing.area(drawing.path_data(state_outlines()[code].rings), drawing.PALE_LAND))
 
 
 def _rings(geometry: BaseGeometry) -> list[FloatArray]:

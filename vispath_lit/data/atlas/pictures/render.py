@@ -14,6 +14,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -29,7 +30,6 @@ COARSE = 36
 SAME = 36
 """Largest difference of a channel (0 to 255) between two nearly identical coarse copies."""
 CHUNK = 64
-_TRANSPARENT = (255, 255, 255)
 
 Coarse = npt.NDArray[np.uint8]
 
@@ -82,19 +82,25 @@ def _draw_chunk(jobs: Sequence[Job], folder: Path) -> list[Coarse]:
 
 def _draw(job: Job, path: Path) -> Coarse:
     """Writes one PNG and returns its `[COARSE, COARSE, 3]` copy."""
-    source = {"svg_path": job.svg} if job.svg.startswith("/") else {"svg_string": job.svg}
-    png = resvg_py.svg_to_bytes(
-        **source,  # type: ignore[arg-type]
-        width=SIZE,
-        height=SIZE,
-        background="white",
-        skip_system_fonts=True,
-        font_files=list(job.fonts),
-    )
-    image = Image.open(io.BytesIO(png)).convert("RGB")
+    image = _raster(job.svg, job.fonts)
+    if job.ground:
+        image = Image.alpha_composite(_ground(job.ground), image)
+    image = image.convert("RGB")
     few = image.quantize(64, method=Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE)
     few.save(path, "PNG", optimize=False, compress_level=6)
     return np.asarray(image.resize((COARSE, COARSE), Image.Resampling.BOX))
+
+
+def _raster(svg: str, fonts: tuple[str, ...] = ()) -> Image.Image:
+    png = resvg_py.svg_to_bytes(
+        svg_string=svg, width=SIZE, height=SIZE, skip_system_fonts=True, font_files=list(fonts)
+    )
+    return Image.open(io.BytesIO(png)).convert("RGBA")
+
+
+@lru_cache(maxsize=4)
+def _ground(svg: str) -> Image.Image:
+    return _raster(svg)
 
 
 def _look_alikes(jobs: Sequence[Job], coarse: Sequence[Coarse]) -> set[int]:

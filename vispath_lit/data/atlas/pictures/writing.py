@@ -19,7 +19,7 @@ from vispath_lit.data.atlas.pictures import drawing
 from vispath_lit.data.atlas.pictures.fonts import face_for, fitting_size
 from vispath_lit.data.atlas.pictures.job import Job
 
-TEXT_WIDTH = 0.86 * SIZE
+TEXT_WIDTH = 0.76 * SIZE
 
 
 def flags() -> Iterator[Job]:
@@ -28,14 +28,16 @@ def flags() -> Iterator[Job]:
         path = flag_file(code)
         if path is not None:
             rank = 1 if territory_owner(code) else 0
-            yield Job(f"country:{code}", "flag", "", path.as_posix(), rank=rank)
+            picture = drawing.framed(path.read_text(encoding="utf-8"))
+            yield Job(f"country:{code}", "flag", "", picture, rank=rank)
 
 
 def language_names() -> Iterator[Job]:
-    """What languages call themselves, where a font can write it."""
+    """What languages call themselves, where a font can write it and it is not the English name."""
+    english = Locale("en").languages
     for code, name in autonyms().items():
         face = face_for(name)
-        if face is not None:
+        if face is not None and name.casefold() != str(english[code]).casefold():
             picture = drawing.words(name, face.family, fitting_size(name, face, TEXT_WIDTH))
             yield Job(f"language:{code}", "language_name", "", picture, (face.path,))
 
