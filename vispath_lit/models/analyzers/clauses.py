@@ -1,162 +1,137 @@
-"""The clause structure of a question, from function words alone: what refers to the image, and how many
-noun phrases lie between it and the answer.
-
-No word here belongs to a data set's relations: only determiners, pronouns, question words and the words with
-which English points at a picture.
-"""
+"""The clause structure of a question: how many noun phrases lie between the image and the answer."""
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
-POINTING = (
-    r"(?:shown|pictured|depicted|displayed|illustrated|photographed|portrayed|drawn|sketched|outlined|rendered|"
-    r"presented|featured|visible|seen|appears?|appearing|here|above|below|see|looking at|look at)"
+from vispath_lit.models.analyzers.vocabulary import (
+    AUXILIARIES,
+    COMPASS,
+    COMPLEMENTS,
+    COPULAS,
+    DETERMINERS,
+    EXPRESSION,
+    LINKS,
+    OPENERS,
+    PARTITIVES,
+    PICTURE,
+    PLACING,
+    POSSESSIVES,
+    PREPOSITIONS,
+    QUESTION_WORDS,
+    STOP,
+    TRANSPARENT,
+    words,
 )
-PICTURE = (
-    r"(?:image|picture|photo|photograph|drawing|illustration|figure|map|sketch|diagram|graphic|snapshot|view|"
-    r"rendering|screenshot|icon|artwork|painting|outline)"
-)
-DETERMINER = r"(?:the|this|that|these|those|a|an)"
-IN_PICTURE = rf"(?:in|on|by|from|of|at) (?:the|this|that|our|your) (?:\w+ )?{PICTURE}"
-WORD = re.compile(r"'s\b|’s\b|[\w\-]+(?:['’]\w+)?|[.,:;?!()]")
-QUESTION_WORDS = frozenset({"what", "which", "who", "whom", "whose", "where", "when", "how"})
-COPULAS = frozenset({"is", "are", "was", "were", "'s", "’s", "be"})
-DETERMINERS = frozenset({"the", "a", "an", "this", "that", "these", "those", "its", "their", "his", "her"})
-FUNCTION_WORDS = """
-of in on at by to from for with into onto as and or do does did has have had can could would will shall may
-it they he she you i we me us them one there here please tell name give say find if then than so such also
-both each any some all being been am . , : ; ? ! ( )
-"""
-STOP = DETERMINERS | COPULAS | QUESTION_WORDS | frozenset(FUNCTION_WORDS.split())
-EXPRESSION = "@"
-POSSESSIVES = frozenset({"'s", "’s"})
-PREPOSITIONS = frozenset(
-    {"of", "in", "on", "at", "by", "to", "from", "for", "with", "into", "through", "near", "under"}
-)
-OPENERS = frozenset({",", ":", ";", ".", "?", "!", "and"})
-# "name of X" is X; a "kind of X" is one noun phrase; "place of birth" is one notion.
-TRANSPARENT = re.compile(r"\bthe (?:full |official )?names? of ")
-PARTITIVES = frozenset(
-    {"kind", "type", "sort", "number", "amount", "part", "piece", "body", "unit", "form", "group"}
-)
-COMPLEMENTS = frozenset(
-    {"birth", "death", "origin", "residence", "state", "government", "education", "study", "work"}
-)
-
-
-@dataclass(frozen=True, slots=True)
-class Reference:
-    """The words that refer to the image.
-
-    Attributes:
-        expression: "the country whose flag is shown"; empty where nothing refers to an image.
-        head: its bare noun, "country".
-        rest: the question in lower case with the expression replaced by "@".
-    """
-
-    expression: str
-    head: str
-    rest: str
-
-
-_NOUNS = r"(?:[\w\-]+ ){0,3}?[\w\-]+"
-_POINTED = (
-    rf"(?:(?:that |which )?(?:is |are |was |were |you |we |can |being )*{POINTING}(?: to us| to you)?"
-    rf"(?: (?:{IN_PICTURE}))?|{IN_PICTURE})"
-)
-_WHOSE = rf"whose (?:[\w\-]+ ){{1,5}}?{_POINTED}"
-REFERENCE = re.compile(
-    rf"\b(?P<det>{DETERMINER}) (?P<noun>{_NOUNS}),? (?:{_WHOSE}|{_POINTED})\b", re.IGNORECASE
-)
-BARE = re.compile(r"\b(?:this|these) (?P<noun>(?:[\w\-]+ ){0,2}?[\w\-]+)\b", re.IGNORECASE)
-BREAK = re.compile(
-    r"\b(?:of|in|on|at|to|by|from|for|with|where|which|that|who|whose|what|is|are|was|were|does|did|do|"
-    r"the|this|a|an|and)\b|[,.:;?!]",
-    re.IGNORECASE,
-)
-
-
-def find_reference(question: str) -> Reference:
-    """The shortest noun phrase that is said to be in the picture; "this N" where none is.
-
-    Of several candidates the one with the fewest words before its cue wins, then the last.
-    """
-    text = " ".join(question.split())
-    found = None
-    for begin in re.finditer(rf"\b{DETERMINER} ", text, re.IGNORECASE):
-        match = REFERENCE.match(text, begin.start())
-        if match is not None and not BREAK.search(match["noun"]):
-            found = match
-    if found is None:
-        for match in BARE.finditer(text):
-            if not BREAK.search(match["noun"]):
-                found = match
-                break
-    if found is None:
-        return Reference("", "", text.lower())
-    rest = f"{text[: found.start()]}{EXPRESSION}{text[found.end() :]}".lower()
-    return Reference(found[0], found["noun"].split()[-1].lower(), rest)
-
-
-def words(text: str) -> list[str]:
-    """Lower-case words, possessive marks and stops of a text, "@" kept."""
-    return re.findall(rf"{EXPRESSION}|{WORD.pattern}", text.lower())
-
-
-def noun_phrases(rest: str) -> int:
-    """Noun phrases that stand for an entity of the chain.
-
-    These are "@", each noun with a determiner of its own, each one that another owns ("'s"), each bare owner,
-    and each bare noun after "of" ("sex of mother of ann") unless the two are one notion ("place of birth").
-    """
-    tokens = words(TRANSPARENT.sub("", rest))
-    return sum(_opens(tokens, i) for i in range(len(tokens)))
-
-
-def _opens(tokens: list[str], i: int) -> int:
-    """How many noun phrases the token at `i` opens."""
-    token, before = tokens[i], tokens[i - 1] if i else "."
-    following = tokens[i + 1] if i + 1 < len(tokens) else "."
-    if token == EXPRESSION:
-        return 1
-    if token in POSSESSIVES:
-        return int(before not in QUESTION_WORDS) * (1 + _bare_owner(tokens, i))
-    if token == "of":
-        return int(following not in STOP | {EXPRESSION} | COMPLEMENTS and before not in PARTITIVES)
-    relative = token == "that" and before not in STOP
-    return int(token in DETERMINERS and following not in STOP and not relative)
-
-
-def _bare_owner(tokens: list[str], i: int) -> int:
-    """1 where the owner before the possessive mark at `i` is a name that nothing else has counted."""
-    start = i - 1
-    while start >= 0 and tokens[start] not in STOP and tokens[start] not in POSSESSIVES | {EXPRESSION}:
-        start -= 1
-    if start == i - 1:
-        return 0
-    return int(start < 0 or tokens[start] not in DETERMINERS | POSSESSIVES | {"of"})
-
-
-def answer_is_named(rest: str) -> bool:
-    """Whether the question word stands beside the answer's own noun phrase ("what is the", "name the").
-
-    Then the two are one entity; otherwise ("which N ...", "where ...") the question word is one more. Only a
-    question word that opens a clause asks; any other one is a relative pronoun.
-    """
-    tokens = words(rest)
-    for i, token in enumerate(tokens):
-        clause = i - 1 if i and tokens[i - 1] in PREPOSITIONS else i
-        if token in QUESTION_WORDS and (clause == 0 or tokens[clause - 1] in OPENERS):
-            named = token in ("what", "who", "which") and tokens[i + 1 : i + 2] != []
-            return named and tokens[i + 1] in COPULAS and tokens[i + 2 : i + 3] not in ([EXPRESSION], ["it"])
-    return True
 
 
 def count_hops(rest: str) -> int:
-    """Relations between the image's entity and the answer: the noun phrases of the chain, less one."""
-    return max(noun_phrases(rest) - answer_is_named(rest), 1)
+    """Relations between the image's entity and the answer, at least 1.
+
+    Each noun phrase of the chain but the image's own is reached by one relation, and so is the answer where
+    the question word stands for it alone ("which N ...", "where ...").
+    """
+    tokens = words(TRANSPARENT.sub("", rest))
+    asking = question_word(tokens)
+    phrases, linked = 0, False
+    for i, token in enumerate(tokens):
+        if token in POSSESSIVES:
+            phrases += _owned(tokens, i)
+        elif token == "of":
+            phrases += _is_bare_noun(tokens, i)
+        elif token == "the" and (noun := noun_after(tokens, i)):
+            # What an adjunct links to belongs to the chain, whatever stands before it.
+            adjunct = _is_of_picture(noun) or (not linked and _is_adjunct(tokens, i, noun, asking))
+            phrases += not adjunct
+            linked = adjunct and not _is_of_picture(noun)
+    without_image = EXPRESSION not in tokens  # then the first noun phrase is the start itself
+    return max(phrases - without_image + (not answer_is_named(tokens, asking)), 1)
+
+
+def noun_after(tokens: list[str], i: int) -> list[str]:
+    """The words of the noun phrase whose determiner is at `i`."""
+    end = i + 1
+    while end < len(tokens) and tokens[end] not in STOP - {"most"} | POSSESSIVES | {EXPRESSION}:
+        end += 1
+    return tokens[i + 1 : end]
+
+
+def question_word(tokens: list[str]) -> int:
+    """Position of the word that asks, the number of tokens where none does.
+
+    It opens a clause, or follows a preposition that does; any other question word is a relative pronoun.
+    """
+    for i, token in enumerate(tokens):
+        clause = i - 1 if i and tokens[i - 1] in PREPOSITIONS else i
+        if token in QUESTION_WORDS and (clause == 0 or tokens[clause - 1] in OPENERS):
+            return i
+    return len(tokens)
+
+
+def _owned(tokens: list[str], i: int) -> int:
+    """Noun phrases at the possessive mark at `i`: what is owned, and the owner if nothing else counted it."""
+    before = tokens[i - 1] if i else "."
+    if before in QUESTION_WORDS or _is_of_picture([before]):
+        return 0
+    start = i - 1
+    while start >= 0 and tokens[start] not in STOP and tokens[start] not in POSSESSIVES | {EXPRESSION}:
+        start -= 1
+    bare = start < i - 1 and (start < 0 or tokens[start] not in DETERMINERS | POSSESSIVES | {"of"})
+    return 1 + bare
+
+
+def _is_bare_noun(tokens: list[str], i: int) -> bool:
+    """Whether the "of" at `i` leads to a bare noun: "sex of mother of ann", not "place of birth"."""
+    before = tokens[i - 1] if i else "."
+    following, after = [*tokens[i + 1 : i + 3], ".", "."][:2]
+    return (
+        following not in STOP | {EXPRESSION} | COMPLEMENTS
+        and before not in PARTITIVES
+        and after not in AUXILIARIES - POSSESSIVES
+    )
+
+
+def _is_of_picture(noun: list[str]) -> bool:
+    """Whether a noun phrase names the picture or a mark in it, or a side of the compass."""
+    if COMPASS.fullmatch(noun[-1]):
+        return True
+    return any(re.fullmatch(rf"(?:{PICTURE})s?", word) for word in (noun[0], noun[-1]))
+
+
+def _is_adjunct(tokens: list[str], i: int, noun: list[str], asking: int) -> bool:
+    """Whether the noun phrase at `i` is part of a preposition or a predicate, no entity of the chain."""
+    before = tokens[i - 1] if i else "."
+    after = [*tokens[i + 1 + len(noun) :], "."][0]
+    if noun[0] in ("most", "least") and len(noun) < 3:
+        return True
+    if before in PLACING and after in ("of", "with", "between", "after", "before"):
+        return True
+    if before == "to" and after in (".", "?"):
+        return True
+    if before == "of" and i > 1 and tokens[i - 2] in ("part", "most"):
+        return True
+    between = tokens[asking + 1 : i]
+    return bool(between) and after in LINKS and not (STOP - {"has", "have"}).intersection(between)
+
+
+def answer_is_named(tokens: list[str], asking: int) -> bool:
+    """Whether the question word stands beside the answer's own noun phrase ("what is the", "name the")."""
+    if asking == len(tokens):
+        return True
+    rest = tokens[asking + 1 :]
+    verb = next((i for i, token in enumerate(rest) if token in COPULAS), len(rest))
+    after = rest[verb + 1 : verb + 2]
+    if tokens[asking] == "when":
+        return verb == 0 and rest[0] == "is" and after == ["the"]
+    if tokens[asking] not in ("what", "who", "which") or STOP.intersection(rest[:verb]):
+        return False
+    owned = (
+        verb == 0
+        and bool(POSSESSIVES.intersection(rest[1:]))
+        and "the" not in rest[: rest.index("?") if "?" in rest else None]
+    )
+    apart = asking > 0 and tokens[asking - 1] in PREPOSITIONS
+    return (after == ["the"] or owned) and not apart
 
 
 def sketch(rest: str) -> str:

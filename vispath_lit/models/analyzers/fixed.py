@@ -6,7 +6,8 @@ import math
 from collections.abc import Sequence
 
 from vispath_lit.errors import ConfigError
-from vispath_lit.models.analyzers.clauses import count_hops, find_reference, sketch
+from vispath_lit.models.analyzers.clauses import count_hops, sketch
+from vispath_lit.models.analyzers.reference import find_reference
 from vispath_lit.types import Analysis, Query
 
 
