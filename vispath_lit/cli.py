@@ -154,6 +154,26 @@ def data_show(
     out.print(f"wrote {html}")
 
 
+@app.command("report")
+def report_run(
+    run: Annotated[Path, typer.Argument(help="A run folder.")] = Path("outputs/latest"),
+    markdown: Annotated[bool, typer.Option("--markdown", help="Every metric with intervals.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Print the tables of a run again."""
+    from vispath_lit.evaluation.tables import markdown as as_markdown
+    from vispath_lit.evaluation.tables import table
+    from vispath_lit.launch.record import read_metrics
+
+    metrics = read_metrics(run)
+    if as_json:
+        print(json.dumps(metrics, ensure_ascii=False))
+    elif markdown:
+        print(as_markdown(metrics))
+    else:
+        out.print(table(metrics))
+
+
 def _plain(text: str) -> str:
     """Text from the data with its markup made harmless."""
     from rich.markup import escape

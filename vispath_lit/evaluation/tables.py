@@ -6,7 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from rich.console import Group, RenderableType
 from rich.table import Table
+from rich.text import Text
 
 HEADLINE = ("hits@1", "path_hit@3", "f1", "sbert@0.3")
 NAMES = {
@@ -77,26 +79,27 @@ def rows(metrics: Mapping[str, Any], names: Sequence[str] = HEADLINE) -> list[Ro
     return found
 
 
-def table(metrics: Mapping[str, Any]) -> Table:
-    """What a run ends with: per hop, fixed and learned, in percent; a star where p < 0.01."""
-    compared = "fixed" in metrics
-    title = f"{metrics['system']} on {metrics['data']} {metrics['split']}"
-    note = (
-        "fixed → trained, in percent; * p < 0.01 (paired bootstrap by start entity)"
-        if compared
-        else "percent"
-    )
-    made = Table(title=title, caption=note, header_style="bold")
+def table(metrics: Mapping[str, Any]) -> Group:
+    """What a run ends with: a table a protocol, per hop, in percent; a star where p < 0.01."""
+    found = rows(metrics)
+    name = f"{metrics['system']} on {metrics['data']} {metrics['split']}"
+    tables: list[RenderableType] = [
+        _protocol_table(
+            f"{name}, {words}" if words else name, [row for row in found if row.protocol == words]
+        )
+        for words in dict.fromkeys(row.protocol for row in found)
+    ]
+    compared = "fixed → trained, in percent; * p < 0.01 (paired bootstrap by start entity)"
+    return Group(*tables, Text(compared if "fixed" in metrics else "in percent", style="italic"))
+
+
+def _protocol_table(title: str, found: Sequence[Row]) -> Table:
+    made = Table(title=title, title_justify="left", header_style="bold")
     made.add_column("hops")
-    made.add_column("questions", justify="right")
+    made.add_column("n", justify="right")
     for name in HEADLINE:
         made.add_column(NAMES[name], justify="right", no_wrap=True)
-    protocol = ""
-    for row in rows(metrics):
-        if row.protocol != protocol:
-            made.add_section()
-            made.add_row(f"[italic]{row.protocol}[/italic]")
-            protocol = row.protocol
+    for row in found:
         cells = {cell.metric: _short(cell) for cell in row.cells}
         style = "bold" if row.group == "all" else None
         made.add_row(row.group, str(row.questions), *(cells.get(name, "") for name in HEADLINE), style=style)

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytorch_lightning as pl
 import torch
+import xxhash
 from torch import Tensor, nn
 
 import vispath_lit
@@ -104,6 +105,19 @@ def check_fit(content: dict[str, Any], world: World, transfer: bool) -> None:
             f"the checkpoint was trained on graph {trained['graph']}, this run has {here['graph']}: "
             "say transfer=true (--transfer) to use it on another graph"
         )
+
+
+def weights_fingerprint(content: dict[str, Any]) -> str:
+    """Hash of the weights alone: the rest of a checkpoint holds folders and times."""
+    digest = xxhash.xxh3_128()
+    for name, value in sorted(content["state_dict"].items()):
+        digest.update(f"{name} {tuple(value.shape)} {value.dtype}\n".encode())
+        digest.update(
+            value.contiguous().view(torch.uint8).numpy().tobytes()
+            if value.ndim
+            else str(value.item()).encode()
+        )
+    return digest.hexdigest()
 
 
 def load_weights(module: nn.Module, state: dict[str, Tensor], prefix: str) -> None:

@@ -8,14 +8,13 @@ import pytorch_lightning as pl
 from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig
 
-from vispath_lit.launch.checkpoint import KEY, check_fit, read_checkpoint
+from vispath_lit.launch.checkpoint import KEY, check_fit, read_checkpoint, weights_fingerprint
 from vispath_lit.launch.config import with_checkpoint
 from vispath_lit.launch.fit import resolve
 from vispath_lit.launch.parts import make_world
 from vispath_lit.launch.predictor import build_system
 from vispath_lit.launch.record import RunRecord
 from vispath_lit.launch.testing import evaluate_systems
-from vispath_lit.launch.train import content_of
 
 
 def evaluate_run(config: DictConfig) -> None:
@@ -29,9 +28,8 @@ def evaluate_run(config: DictConfig) -> None:
     content: dict[str, Any] | None = None
     checkpoint = None
     if config.ckpt_path is not None:
-        path = resolve(config.ckpt_path)
-        content = read_checkpoint(path)
-        checkpoint = content_of(path)
+        content = read_checkpoint(resolve(config.ckpt_path))
+        checkpoint = weights_fingerprint(content)
         config = with_checkpoint(config, content[KEY]["config"], HydraConfig.get().overrides.task)
     world = make_world(config)
     if content is not None:

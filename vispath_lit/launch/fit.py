@@ -93,7 +93,7 @@ def _data(
             inverse=config.parts.search.inverse,
             on_error=settings.on_error,
         )
-        console.print(f"{split}: {found[split].report}", highlight=False)
+        console.print(f"{split}: {found[split].report}", highlight=False, soft_wrap=True)
     data = QuestionDataModule(
         world.graph,
         found["train"],

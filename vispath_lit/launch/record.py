@@ -22,6 +22,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from importlib import metadata
 from pathlib import Path
+from typing import Any
 
 from omegaconf import OmegaConf
 
@@ -216,3 +217,23 @@ def latest_run(root: str | Path = "outputs") -> Path:
     if not folder.is_dir() or not folder.is_relative_to(outputs.resolve()):
         raise DataError(f"{outputs.name}/{LATEST} points to {folder.name}, which is no run in {outputs.name}")
     return folder
+
+
+def read_metrics(run: str | Path) -> dict[str, Any]:
+    """The content of a run's `metrics.json`.
+
+    Raises:
+        DataError: no such run, or a damaged file.
+    """
+    file = Path(run) / "metrics.json"
+    try:
+        found = json.loads(file.read_text(encoding="utf8"))
+    except OSError as error:
+        raise DataError(
+            f"{file} cannot be read ({error.strerror}): name a run folder that is finished"
+        ) from error
+    except ValueError as error:
+        raise DataError(f"{file} is damaged: {error}") from error
+    if not isinstance(found, dict) or "system" not in found:
+        raise DataError(f"{file} holds no metrics of a run")
+    return found

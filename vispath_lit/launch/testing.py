@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -57,8 +58,8 @@ def evaluate_systems(
     record.versions()
     record.fingerprints(marks)
     protocols = _possible(given, questions)
-    done = _evaluate(config, world, system, questions, protocols, record, fixed=False)
-    other = _evaluate(config, world, fixed, questions, protocols, record, fixed=True) if fixed else {}
+    done = _evaluate(config, world, system, questions, protocols, record, marks, fixed=False)
+    other = _evaluate(config, world, fixed, questions, protocols, record, marks, fixed=True) if fixed else {}
     metrics = assemble(
         done,
         data=config.data.name,
@@ -98,9 +99,13 @@ def _evaluate(
     questions: Sequence[Question],
     protocols: Sequence[str],
     record: RunRecord,
+    marks: Mapping[str, str],
     *,
     fixed: bool,
 ) -> Mapping[str, Evaluation]:
+    parts = plain(config)["fixed" if fixed else "parts"]
+    run_key = "" if fixed else marks.get("checkpoint", "")
+    run_key += json.dumps(parts, sort_keys=True)
     return {
         PROTOCOLS[name]: evaluate(
             system,
@@ -111,6 +116,8 @@ def _evaluate(
             grant_depth="depth" in name,
             batch_size=config.system.batch_size,
             predictions=record.predictions(PROTOCOLS[name], fixed=fixed),
+            resume=True,  # a run folder that is used again goes on where it stopped
+            run_key=run_key,
         )
         for name in protocols
     }

@@ -5,12 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytorch_lightning as pl
-import xxhash
 from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig
 
 from vispath_lit.errors import ConfigError
-from vispath_lit.launch.checkpoint import check_fit, load_weights, read_checkpoint
+from vispath_lit.launch.checkpoint import check_fit, load_weights, read_checkpoint, weights_fingerprint
 from vispath_lit.launch.fit import fit, resolve
 from vispath_lit.launch.parts import make_parts, make_system, make_world
 from vispath_lit.launch.predictor import learned_of
@@ -44,9 +43,5 @@ def train(config: DictConfig) -> None:
     fixed = (
         make_system(config.system, world, make_parts(config.fixed, world)) if config.compare_fixed else None
     )
-    evaluate_systems(config, world, system, fixed, record, GIVEN, content_of(chosen))
-
-
-def content_of(file: Path) -> str:
-    """The fingerprint of a checkpoint's bytes."""
-    return xxhash.xxh3_128_hexdigest(file.read_bytes())
+    checkpoint = weights_fingerprint(read_checkpoint(chosen))
+    evaluate_systems(config, world, system, fixed, record, GIVEN, checkpoint)
