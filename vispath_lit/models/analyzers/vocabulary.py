@@ -70,7 +70,7 @@ COMPLEMENTS = frozenset(
 PICTURE = (
     "image|picture|photo|photograph|drawing|illustration|figure|map|sketch|diagram|graphic|view|screenshot|icon|"
     "painting|outline|chart|table|poster|scene|frame|arrow|dot|cross|marker|circle|box|strip|cell|highlight|"
-    "inset|triangle|square|star|spot|pin"
+    "inset|triangle|square|star|spot|pin|sample"
 )
 MARKED = (
     "shown|pictured|depicted|displayed|illustrated|photographed|portrayed|drawn|sketched|outlined|rendered|"
