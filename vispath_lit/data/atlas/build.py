@@ -15,7 +15,8 @@ from vispath_lit.errors import DataError
 from vispath_lit.kg.build import build
 from vispath_lit.kg.store import KnowledgeGraph
 
-PARTS = ("graph", "store", "questions", "statistics.json", "ATTRIBUTIONS.md")
+PARTS = ("graph", "store", "questions", "cues.json", "ATTRIBUTIONS.md", "statistics.json")
+"""What a build writes; the last one is the sign of a whole build."""
 
 
 def build_atlas(out: Path, *, workers: int | None = None, plan: Plan | None = None) -> dict[str, object]:
@@ -35,7 +36,7 @@ def build_atlas(out: Path, *, workers: int | None = None, plan: Plan | None = No
     out.parent.mkdir(parents=True, exist_ok=True)
     made = Path(tempfile.mkdtemp(prefix=f".{out.name}-", dir=out.parent))
     try:
-        write_graph(made / "graph")
+        write_graph(made, workers=workers)
         found = build_questions(made, workers=workers, plan=plan)
         _move_in(made, out)
     finally:
@@ -46,12 +47,12 @@ def build_atlas(out: Path, *, workers: int | None = None, plan: Plan | None = No
 def build_questions(
     folder: Path, *, workers: int | None = None, plan: Plan | None = None
 ) -> dict[str, object]:
-    """Store, questions and `statistics.json` for the graph at `folder/graph`."""
+    """Store, questions and `statistics.json` for the graph and the `cues.json` in `folder`."""
     report = build(folder / "graph", folder / "store")
     graph = KnowledgeGraph.open(folder / "store")
     questions = make_questions(
         graph,
-        folder / "graph" / "geometry" / "cues.json",
+        folder / "cues.json",
         folder / "questions",
         workers=workers or os.cpu_count() or 1,
         plan=plan,
@@ -81,11 +82,10 @@ def _refuse_foreign(out: Path) -> None:
 
 
 def _move_in(made: Path, out: Path) -> None:
-    """Replaces the parts of an earlier build; `statistics.json` comes last, as the sign of a whole one."""
+    """Replaces the parts of an earlier build."""
     out.mkdir(exist_ok=True)
     (out / "statistics.json").unlink(missing_ok=True)
-    order = [p for p in PARTS if p != "statistics.json"] + ["statistics.json"]
-    for name in order:
+    for name in PARTS:
         old, new = out / name, made / name
         if old.is_dir():
             shutil.rmtree(old)

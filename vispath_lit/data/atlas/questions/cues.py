@@ -18,7 +18,7 @@ import numpy as np
 from vispath_lit.data.atlas.flags import COLOURS
 from vispath_lit.data.atlas.questions.pictures import Arrow, Strip
 from vispath_lit.data.atlas.questions.select import Pick
-from vispath_lit.data.atlas.questions.starts import Starts
+from vispath_lit.data.atlas.questions.starts import POOLS, Starts, pool_of
 from vispath_lit.data.atlas.questions.walks import Walks
 from vispath_lit.errors import DataError
 from vispath_lit.kg.store import KnowledgeGraph
@@ -62,8 +62,8 @@ class CuePick:
 Pair = tuple[CuePick, CuePick]
 
 
-def read_cues(path: Path, graph: KnowledgeGraph) -> Cues:
-    """The usable cues of `cues.json`.
+def read_cues(path: Path, graph: KnowledgeGraph, seed: int) -> dict[str, Cues]:
+    """The usable cues of `cues.json` by the pool of A, so that no two pools ask about the same A.
 
     Raises:
         DataError: a file of another form.
@@ -76,7 +76,15 @@ def read_cues(path: Path, graph: KnowledgeGraph) -> Cues:
         raise DataError(
             f"{path}: {error!r}; expected the cues that the graph's build writes: build Atlas anew"
         ) from error
-    return Cues(arrows, strips)
+    countries = {a for a, _ in arrows.keys() | strips.keys()}
+    pool = {a: pool_of(graph.entity_id(a), seed) for a in countries}
+    return {
+        name: Cues(
+            {pair: cue for pair, cue in arrows.items() if pool[pair[0]] == name},
+            {pair: cue for pair, cue in strips.items() if pool[pair[0]] == name},
+        )
+        for name, _ in POOLS
+    }
 
 
 def _arrows(

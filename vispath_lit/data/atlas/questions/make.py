@@ -96,7 +96,7 @@ class Maker:
         self.graph, self.plan, self.ranges = graph, plan, ViewRanges()
         self.relations = [graph.relation_id(r) for r in range(graph.num_relations)]
         self.starts = find_starts(graph, phrases().show.keys(), plan.seed)
-        self.cues = read_cues(cues, graph)
+        self.cues = read_cues(cues, graph, plan.seed)
         self.held = HoldOut.of(graph, plan.seed)
         self.yields: dict[str, object] = {}
         self._border_like = [r for r, name in enumerate(self.relations) if "border" in name]
@@ -188,7 +188,7 @@ class Maker:
         rng = np.random.default_rng([self.plan.seed, 200 + SPLITS.index(split)])
         usable = [w.select(~self.held.new_relation(w)) for w in walks]
         usable = [w.select(~self.held.new_sequence(w)) for w in usable]
-        groups = cue_pairs(self.graph, usable, self.starts, self.cues)
+        groups = cue_pairs(self.graph, usable, self.starts, self.cues[POOL_OF.get(split, "test")])
         pool = {f"{mode}_{hop}": len(found) for (mode, hop), found in groups.items()}
         self.yields[f"{split}_cue_groups"] = pool
         count = self.plan.pairs[split]

@@ -23,8 +23,14 @@ POOLS = (("train", 60), ("val", 10), ("test", 30))
 CAPPED = {"county": 300, "compound": 300, "city": 700, "airport": 300, "volcano": 300}
 """Most starts of the types that would drown the rest."""
 
-HOME = {"city": "in_country", "currency": "issued_by", "language": "principal_country"}
-"""Types whose pool is that of their country, with the relation that leads there."""
+HOME = {
+    "city_locator": "in_country",
+    "airport_locator": "in_country",
+    "volcano_locator": "in_country",
+    "currency_sign": "issued_by",
+    "language_name": "principal_country",
+}
+"""Kinds of picture whose entities go with their country, and the relation that leads there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +86,7 @@ def find_starts(graph: KnowledgeGraph, kinds: Collection[str], seed: int) -> Sta
         if kind in kinds:
             files[entity][kind].append(file)
     kept = _capped(graph, sorted(files), seed)
-    pool = {entity: pool_of(_pool_key(graph, entity), seed) for entity in kept}
+    pool = {entity: pool_of(_pool_key(graph, entity, files[entity]), seed) for entity in kept}
     return Starts({entity: {k: tuple(f) for k, f in files[entity].items()} for entity in kept}, pool)
 
 
@@ -96,11 +102,10 @@ def _capped(graph: KnowledgeGraph, entities: list[int], seed: int) -> list[int]:
     return sorted(kept)
 
 
-def _pool_key(graph: KnowledgeGraph, entity: int) -> str:
-    """The id that decides the pool: the entity's own, or that of its country."""
-    relation = HOME.get(graph.type_of(entity))
-    if relation is not None:
-        home = sole_tail(graph, entity, graph.relation_index(relation))
+def _pool_key(graph: KnowledgeGraph, entity: int, kinds: Collection[str]) -> str:
+    """The id that decides the pool: that of its country for the kinds of `HOME`, else the entity's own."""
+    for kind in sorted(HOME.keys() & set(kinds)):
+        home = sole_tail(graph, entity, graph.relation_index(HOME[kind]))
         if home is not None:
             return graph.entity_id(home)
     return graph.entity_id(entity)

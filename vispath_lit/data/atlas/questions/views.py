@@ -6,6 +6,7 @@ The ranges are part of the data's fingerprint; changing one makes another data s
 from __future__ import annotations
 
 import io
+import math
 from dataclasses import asdict, dataclass
 
 import numpy as np
@@ -43,18 +44,39 @@ class ViewRanges:
         return asdict(self)
 
 
-def on_white(image: Image.Image, side: int) -> Image.Image:
-    """The whole picture, flattened on white and centred in a square of `side` pixels."""
+def on_white(image: Image.Image) -> Image.Image:
+    """The whole picture, flattened on white and centred in a square."""
     if image.mode not in ("RGB", "RGBA"):
         image = image.convert("RGBA")
-    scale = side / max(image.size)
-    if scale != 1.0:
-        size = (max(1, round(image.width * scale)), max(1, round(image.height * scale)))
-        image = image.resize(size, Image.Resampling.BILINEAR)
+    side = max(image.size)
     canvas = Image.new("RGB", (side, side), WHITE)
     mask = image.getchannel("A") if image.mode == "RGBA" else None
     canvas.paste(image, ((side - image.width) // 2, (side - image.height) // 2), mask)
     return canvas
+
+
+def turned_and_cropped(
+    image: Image.Image, angle: float, box: tuple[float, float, float, float], side: int
+) -> Image.Image:
+    """A part of a square picture turned about its middle, in one resampling.
+
+    Args:
+        angle: degrees counterclockwise.
+        box: left, top, right and bottom of the part, as shares of the side.
+    """
+    left, top, right, bottom = (edge * image.width for edge in box)
+    across, down = (right - left) / side, (bottom - top) / side
+    cos, sin, middle = math.cos(math.radians(angle)), math.sin(math.radians(angle)), image.width / 2
+    x, y = left - middle, top - middle
+    row_x = (cos * across, -sin * down, cos * x - sin * y + middle)
+    row_y = (sin * across, cos * down, sin * x + cos * y + middle)
+    return image.transform(
+        (side, side),
+        Image.Transform.AFFINE,
+        row_x + row_y,
+        Image.Resampling.BILINEAR,
+        fillcolor=WHITE,
+    )
 
 
 def view(image: Image.Image, seed: int, ranges: ViewRanges, *, cue: bool = False) -> bytes:
@@ -72,11 +94,8 @@ def view(image: Image.Image, seed: int, ranges: ViewRanges, *, cue: bool = False
     radius = float(rng.uniform(0.0, ranges.blur))
     quality = int(rng.integers(ranges.quality[0], ranges.quality[1] + 1))
 
-    side = ranges.side
-    picture = on_white(image, side)
-    picture = picture.rotate(angle, Image.Resampling.BILINEAR, fillcolor=WHITE)
-    box = (left * side, top * side, (1 - right) * side, (1 - bottom) * side)
-    picture = picture.resize((side, side), Image.Resampling.BILINEAR, box=box)
+    box = (float(left), float(top), float(1 - right), float(1 - bottom))
+    picture = turned_and_cropped(on_white(image), angle, box, ranges.side)
     picture = ImageEnhance.Brightness(picture).enhance(float(brightness))
     picture = ImageEnhance.Color(picture).enhance(float(colour))
     picture = picture.filter(ImageFilter.GaussianBlur(radius))

@@ -156,7 +156,9 @@ def fitting(forms: Sequence[str], subject: str) -> list[str | None]:
 
 
 def fill(form: str, subject: str, noun: str) -> str:
-    """The form with its slots filled."""
+    """The form with its slots filled; "which that country", never "that that country"."""
+    if subject.startswith("that "):
+        form = form.replace("that {x}", "which {x}")
     return form.replace("{t}", noun).replace(SLOT, subject)
 
 
