@@ -1,10 +1,12 @@
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 
 import numpy as np
 import pytest
 
+from vispath_lit.data.atlas.questions.paraphrases import paraphrases
 from vispath_lit.data.atlas.questions.wording import KEPT, SLOT, Writer, phrases
 from vispath_lit.data.atlas.relations import RELATIONS
 
@@ -77,3 +79,24 @@ def test_a_question_is_whole_sentences() -> None:
         assert text[0].isupper()
         assert text[-1] in ".?"
         assert "  " not in text
+
+
+def test_paraphrases_are_for_known_relations_and_share_no_template() -> None:
+    known = {r.id: r for r in RELATIONS}
+    forms = [
+        f
+        for part in (phrases().of, phrases().ask, phrases().show, phrases().tell)
+        for fs in part.values()
+        for f in fs
+    ]
+    pieces = {piece.strip(" ?.") for form in forms for piece in form.split(SLOT) if len(piece.split()) >= 5}
+    texts = [text for found in paraphrases().values() for text in found]
+    assert len(texts) == len(set(texts)) >= 150
+    for (kind, relations), found in paraphrases().items():
+        assert kind in phrases().show
+        for before, after in pairwise(relations):
+            assert set(known[before].range) & set(known[after].domain), relations
+        assert known[relations[-1]].askable
+        for text in found:
+            assert text.endswith(("?", ".", "it."))
+            assert not [piece for piece in pieces if piece in text], text

@@ -155,7 +155,7 @@ class Maker:
                 part = part.select(sequence & ~relation)
             else:
                 part = part.select(~sequence & ~relation)
-            asked = picker.take(part, count, self._paraphrased(hops)) if split == "test" else 0
+            asked = picker.take(part, count // 6, self._paraphrased(hops)) if split == "test" else 0
             picker.take(part, count - asked)
         return picker.picks
 

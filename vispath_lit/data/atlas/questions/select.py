@@ -13,6 +13,9 @@ from vispath_lit.data.atlas.questions.walks import Ints, Walks
 
 Wanted = Mapping[tuple[int, ...], Collection[str]]
 
+WANTED = 3
+"""Questions with the same sequence where only some sequences are wanted."""
+
 
 @dataclass(frozen=True, slots=True)
 class Caps:
@@ -92,7 +95,7 @@ class Picker:
         full = (
             self._answer[entities[-1]] >= max(1, int(caps.answer * size))
             or self._relation[relations[-1]] >= caps.relation * size
-            or self._sequence[relations] >= max(2, caps.sequence * size)
+            or self._sequence[relations] >= (max(2, caps.sequence * size) if wanted is None else WANTED)
             or self._start[entities[0]] >= caps.start
         )
         kinds = [k for k in self.kinds[entities[0]] if wanted is None or k in wanted]
