@@ -96,7 +96,7 @@ def _introduced(sentence: str, rest: str) -> str:
 def _anaphor_to_expression(sentence: str, rest: str) -> str:
     """The first "that N" after a describing sentence stands for the image; else "@" comes first."""
     for match in ANAPHOR.finditer(rest):
-        before = words(rest[: match.start()])
+        before = words(rest[max(match.start() - 40, 0) : match.start()])
         refers = not before or before[-1] in STOP  # else "that" is a relative pronoun after its noun
         if match[1] not in STOP and (refers or match[1] in words(sentence)):
             return f"{rest[: match.start()]}{EXPRESSION}{rest[match.end() :]}"
