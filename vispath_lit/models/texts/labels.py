@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from vispath_lit.kg.store import KnowledgeGraph
 from vispath_lit.protocols import TextEncoder
-
-PREFILL = 200_000  # entities; a larger graph is embedded as the search meets its entities
 
 
 class LabelVectors:
@@ -24,23 +21,16 @@ class LabelVectors:
         self.graph = graph
         self.text_encoder = text_encoder
         self.relations = text_encoder.encode(graph.relation_labels())
-        # Zeros are not touched until they are written: a graph of millions costs what is used of it.
+        # Zeros take no memory until they are written: a graph of millions costs what is used of it.
         self._rows = np.zeros((graph.num_entities, text_encoder.dim), dtype=np.float16)
         self._known = np.zeros(graph.num_entities, dtype=bool)
-        if graph.num_entities <= PREFILL:
-            self.fill(np.arange(graph.num_entities))
-
-    def fill(self, entities: NDArray[np.int64]) -> None:
-        """Embeds the labels of those `entities` that are not embedded yet."""
-        missing = entities[~self._known[entities]]
-        if len(missing):
-            missing = np.unique(missing)
-            vectors = self.text_encoder.encode(self.graph.labels(missing))
-            self._rows[missing] = vectors.numpy().astype(np.float16)
-            self._known[missing] = True
 
     def entities(self, entities: Tensor) -> Tensor:
         """`[n, d]` float32 rows of `[n]` entities; their norm is 1 up to the rounding of float16."""
         rows = entities.numpy()
-        self.fill(rows)
+        if not self._known[rows].all():
+            missing = np.unique(rows[~self._known[rows]])
+            vectors = self.text_encoder.encode(self.graph.labels(missing))
+            self._rows[missing] = vectors.numpy().astype(np.float16)
+            self._known[missing] = True
         return torch.from_numpy(self._rows[rows].astype(np.float32))

@@ -1,0 +1,65 @@
+"""Composed text vectors: small distilled networks join label vectors, thousands of times as fast as SBERT."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from vispath_lit.kg.store import KnowledgeGraph
+from vispath_lit.models.texts.chain_states import ChainStates
+from vispath_lit.models.texts.distill import DistillSettings, composers_for
+from vispath_lit.models.texts.edge_table import EdgeTable
+from vispath_lit.models.texts.labels import LabelVectors
+from vispath_lit.protocols import TextEncoder, TextStage
+from vispath_lit.types import Paths, Rows
+
+log = logging.getLogger(__name__)
+
+
+class Composed:
+    """A provider of one stage, and the first stage of `TwoStage`. Frozen: the vectors carry no gradient.
+
+    Args:
+        cache_dir: where composers and the composed edges of a graph are kept.
+        composer: `auto` uses the composers of this graph and encoder, and distils them where there are none
+            yet; else the path of a composer file, which may have been distilled on another graph.
+        keep: times the beam width that this stage passes on; None where it decides.
+        table_mb: megabytes on disk for the composed edges, and in memory for the parts of chains; a graph
+            that needs more is composed on the fly.
+        settings: of the distillation.
+    """
+
+    def __init__(
+        self,
+        graph: KnowledgeGraph,
+        text_encoder: TextEncoder,
+        cache_dir: Path | str,
+        composer: str = "auto",
+        keep: int | None = None,
+        table_mb: int = 2048,
+        settings: DistillSettings | None = None,
+    ) -> None:
+        self.keep = keep
+        found = composers_for(graph, text_encoder, Path(cache_dir), composer, settings or DistillSettings())
+        self.report = found.report
+        limit = table_mb << 20
+        labels = LabelVectors(graph, text_encoder)
+        name = f"{found.fingerprint}-{graph.fingerprint}-{text_encoder.fingerprint}.npy"
+        self._edges = EdgeTable(graph, labels, found.edge, Path(cache_dir) / "composed" / name, limit)
+        self._chains = ChainStates(labels, found.chain, limit)
+
+    @property
+    def stages(self) -> tuple[TextStage, ...]:
+        return (self,)
+
+    def edge_vectors(self, relation: Tensor, tail: Tensor) -> Rows:
+        """A vector for each of `[E]` (signed relation, tail) pairs; equal pairs share a row."""
+        return self._edges.rows(relation.cpu(), tail.cpu())
+
+    def chain_vectors(self, chains: Paths) -> Rows:
+        """A vector for each of C chains."""
+        vectors = self._chains.vectors(chains.entities.cpu(), chains.relations.cpu())
+        return Rows(vectors, torch.arange(len(chains)))

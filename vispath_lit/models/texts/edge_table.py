@@ -1,0 +1,108 @@
+"""Composed vectors of all edges of a graph: composed once, kept as a memory-mapped file."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from vispath_lit.encoders.batching import track_if_slow
+from vispath_lit.kg.store import KnowledgeGraph
+from vispath_lit.models.texts.blocks import blockwise
+from vispath_lit.models.texts.composers import EdgeComposer
+from vispath_lit.models.texts.labels import LabelVectors
+from vispath_lit.types import Rows
+
+CHUNK = 8192  # pairs composed at once
+
+
+class EdgeTable:
+    """Unit vectors of (signed relation, tail) pairs.
+
+    Args:
+        file: where the vectors of all pairs of the graph are kept; None composes each call anew.
+        limit: bytes that the file may have; a larger table is not made, each call composes anew.
+    """
+
+    def __init__(
+        self,
+        graph: KnowledgeGraph,
+        labels: LabelVectors,
+        composer: EdgeComposer,
+        file: Path | None,
+        limit: int,
+    ) -> None:
+        self.relations = 2 * graph.num_relations
+        self.labels = labels
+        self.composer = composer
+        with torch.no_grad():
+            self._relation_parts = blockwise(composer.relation_part, labels.relations)
+        self.pairs: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
+        self.table: NDArray[Any] | None = None
+        # A triple gives one pair in each direction, at most.
+        if file is not None and 2 * graph.num_triples * composer.dim * 2 <= limit:
+            self.pairs = graph_pairs(graph)
+            self.table = self._open(file)
+
+    def rows(self, relation: Tensor, tail: Tensor) -> Rows:
+        """A row for each of `[E]` pairs; equal pairs share it."""
+        keys = (tail * self.relations + relation).numpy()
+        if self.table is not None and len(self.pairs):
+            place = np.minimum(np.searchsorted(self.pairs, keys), len(self.pairs) - 1)
+            if (self.pairs[place] == keys).all():
+                # Marking and counting finds the distinct ones without a sort.
+                used = np.zeros(len(self.pairs), dtype=bool)
+                used[place] = True
+                index = (np.cumsum(used) - 1)[place]
+                vectors = torch.from_numpy(self.table[used]).float()
+                return Rows(vectors, torch.from_numpy(index))
+        distinct, inverse = np.unique(keys, return_inverse=True)
+        return Rows(self.compose(distinct), torch.from_numpy(inverse))
+
+    @torch.no_grad()
+    def compose(self, pairs: NDArray[np.int64]) -> Tensor:
+        """`[n, d]` of `[n]` pairs `tail * 2R + relation`."""
+        tail, index = np.unique(pairs // self.relations, return_inverse=True)
+        parts = blockwise(self.composer.tail_part, self.labels.entities(torch.from_numpy(tail)))
+        relation = torch.from_numpy(pairs % self.relations)
+        return blockwise(self.composer.join, parts[torch.from_numpy(index)] + self._relation_parts[relation])
+
+    def _open(self, file: Path) -> NDArray[Any]:
+        """Maps the file; makes it where it is missing, or damaged."""
+        shape = (len(self.pairs), self.composer.dim)
+        for _ in range(2):
+            try:
+                table: NDArray[Any] = np.load(file, mmap_mode="r", allow_pickle=False)
+                if table.shape == shape and table.dtype == np.float16:
+                    return table.view(np.ndarray)
+            except (FileNotFoundError, ValueError, EOFError):
+                pass
+            self._write(file, shape)
+        raise AssertionError(f"{file}: written as {shape}, reads otherwise")
+
+    def _write(self, file: Path, shape: tuple[int, int]) -> None:
+        """Composes every pair, beside the target, then renames."""
+        file.parent.mkdir(parents=True, exist_ok=True)
+        temporary = file.with_name(f"{file.name}.{os.getpid()}.tmp")
+        try:
+            table = np.lib.format.open_memmap(temporary, mode="w+", dtype=np.float16, shape=shape)
+            for start in track_if_slow(range(0, shape[0], CHUNK), "composing edges"):
+                table[start : start + CHUNK] = self.compose(self.pairs[start : start + CHUNK]).numpy()
+            table.flush()
+            del table
+            temporary.replace(file)
+        finally:
+            temporary.unlink(missing_ok=True)
+
+
+def graph_pairs(graph: KnowledgeGraph) -> NDArray[np.int64]:
+    """Sorted distinct `tail * 2R + signed relation` of all edges in both directions."""
+    relations = 2 * graph.num_relations
+    forward = graph.out_tail.astype(np.int64) * relations + graph.out_relation
+    backward = graph.in_tail.astype(np.int64) * relations + graph.in_relation + graph.num_relations
+    return np.unique(np.concatenate([forward, backward]))

@@ -1,0 +1,37 @@
+"""Composed texts make a shortlist, exact texts decide on it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from vispath_lit.errors import ConfigError
+from vispath_lit.kg.store import KnowledgeGraph
+from vispath_lit.models.texts.composed import Composed
+from vispath_lit.models.texts.exact import Exact
+from vispath_lit.protocols import TextEncoder, TextStage
+
+
+class TwoStage:
+    """A provider of two stages.
+
+    Args:
+        keep: times the beam width that composed texts pass on to exact ones.
+        composer: see `Composed`.
+    """
+
+    def __init__(
+        self,
+        graph: KnowledgeGraph,
+        text_encoder: TextEncoder,
+        cache_dir: Path | str,
+        keep: int = 4,
+        composer: str = "auto",
+    ) -> None:
+        if keep < 1:
+            raise ConfigError(f"two-stage keep is {keep}; expected at least 1")
+        self.shortlist = Composed(graph, text_encoder, cache_dir, composer=composer, keep=keep)
+        self.exact = Exact(graph, text_encoder)
+
+    @property
+    def stages(self) -> tuple[TextStage, ...]:
+        return (self.shortlist, self.exact)
