@@ -6,6 +6,8 @@ import json
 import os
 import shutil
 import tempfile
+from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 
 from vispath_lit.data.atlas.graph import write_graph
@@ -36,8 +38,8 @@ def build_atlas(out: Path, *, workers: int | None = None, plan: Plan | None = No
     out.parent.mkdir(parents=True, exist_ok=True)
     made = Path(tempfile.mkdtemp(prefix=f".{out.name}-", dir=out.parent))
     try:
-        write_graph(made, workers=workers)
-        found = build_questions(made, workers=workers, plan=plan)
+        summary = write_graph(made, workers=workers)
+        found = build_questions(made, asdict(summary), workers=workers, plan=plan)
         _move_in(made, out)
     finally:
         shutil.rmtree(made, ignore_errors=True)
@@ -45,9 +47,13 @@ def build_atlas(out: Path, *, workers: int | None = None, plan: Plan | None = No
 
 
 def build_questions(
-    folder: Path, *, workers: int | None = None, plan: Plan | None = None
+    folder: Path, summary: Mapping[str, object], *, workers: int | None = None, plan: Plan | None = None
 ) -> dict[str, object]:
-    """Store, questions and `statistics.json` for the graph and the `cues.json` in `folder`."""
+    """Store, questions and `statistics.json` for the graph and the `cues.json` in `folder`.
+
+    Args:
+        summary: what the graph's build tells of itself, kept in the statistics.
+    """
     report = build(folder / "graph", folder / "store")
     graph = KnowledgeGraph.open(folder / "store")
     questions = make_questions(
@@ -58,13 +64,7 @@ def build_questions(
         plan=plan,
     )
     found: dict[str, object] = {
-        "graph": {
-            "entities": report.entities,
-            "relations": report.relations,
-            "triples": report.triples,
-            "images": report.images,
-            "fingerprint": report.fingerprint,
-        },
+        "graph": {**summary, "fingerprint": report.fingerprint},
         "questions": questions,
     }
     text = json.dumps(found, ensure_ascii=False, indent=2)

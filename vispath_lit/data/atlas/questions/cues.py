@@ -125,7 +125,7 @@ def cue_pairs(
     found: dict[tuple[Mode, int], list[list[CuePick]]] = {}
     for mode in MODES:
         for hop in (1, 2):
-            groups: dict[tuple[int, ...], list[CuePick]] = defaultdict(list)
+            groups: dict[tuple[object, ...], list[CuePick]] = defaultdict(list)
             for part in walks[hop:]:
                 _group(part, hop, mode, borders, starts, cues, groups)
             found[mode, hop] = [g for g in groups.values() if len({p.pick.entities[-1] for p in g}) > 1]
@@ -139,7 +139,7 @@ def _group(
     borders: set[int],
     starts: Starts,
     cues: Cues,
-    groups: dict[tuple[int, ...], list[CuePick]],
+    groups: dict[tuple[object, ...], list[CuePick]],
 ) -> None:
     """Adds the walks whose step `hop` a cue of this mode can decide."""
     border = np.isin(walks.relations, list(borders))
@@ -149,20 +149,19 @@ def _group(
         walks.entities[rows].tolist(), walks.relations[rows].tolist(), strict=True
     ):
         cue = drawable.get((entities[hop - 1], entities[hop]))
-        kind = _kind(mode, hop, starts.files[entities[0]])
-        if cue is not None and kind is not None:
-            words = (entities[0], *relations[: hop - 1], -1, *relations[hop:])
+        if cue is None:
+            continue
+        for kind in _kinds(mode, hop, starts.files[entities[0]]):
+            words = (kind, entities[0], *relations[: hop - 1], "cue", *relations[hop:])
             pick = Pick(tuple(entities), tuple(relations), kind)
             groups[words].append(CuePick(pick, mode, hop, cue))
 
 
-def _kind(mode: Mode, hop: int, files: Mapping[str, Sequence[str]]) -> str | None:
-    """The kind of picture that the cue is drawn on: an arrow needs A's outline, a strip any picture."""
-    if hop == 1:
-        return OUTLINE if OUTLINE in files else None
+def _kinds(mode: Mode, hop: int, files: Mapping[str, Sequence[str]]) -> list[str]:
+    """The kinds of picture that the cue may be drawn on: an arrow needs A's outline, a strip any picture."""
     if mode == "arrow":
-        return ON_OUTLINE if ON_OUTLINE in files else None
-    return min(files)
+        return sorted({OUTLINE if hop == 1 else ON_OUTLINE} & files.keys())
+    return sorted(files)
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,7 +198,7 @@ def choose_pairs(
         for hop, quota in ((2, count // 4 + count % 4), (1, count // 4)):
             rest = quota
             pool = groups[mode, hop]
-            for at in rng.permutation(len(pool)).tolist():
+            for at in _rare_kinds_first(pool, rng):
                 pair = _pair(pool[at], answers, caps.answer, rng) if rest else None
                 if pair is None:
                     continue
@@ -215,6 +214,14 @@ def choose_pairs(
                 chosen.append(pair)
                 rest -= 1
     return chosen
+
+
+def _rare_kinds_first(pool: list[list[CuePick]], rng: np.random.Generator) -> list[int]:
+    """A random order of the groups in which every kind of picture comes equally early."""
+    kinds = Counter(group[0].pick.kind for group in pool)
+    weight = np.array([kinds[group[0].pick.kind] for group in pool], dtype=np.float64)
+    order: list[int] = np.argsort(rng.exponential(size=len(pool)) * weight, kind="stable").tolist()
+    return order
 
 
 def _pair(group: list[CuePick], answers: Counter[int], cap: int, rng: np.random.Generator) -> Pair | None:

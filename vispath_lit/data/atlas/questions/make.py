@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-import json
+import logging
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -30,9 +30,10 @@ from vispath_lit.data.atlas.questions.walks import (
 from vispath_lit.data.atlas.questions.wording import Writer, phrases
 from vispath_lit.data.atlas.relations import relations_by_id
 from vispath_lit.data.questions import write_questions
-from vispath_lit.errors import DataError
 from vispath_lit.kg.store import KnowledgeGraph
 from vispath_lit.types import Question
+
+log = logging.getLogger(__name__)
 
 DEPTH = 4
 POOL_OF = {"train": "train", "val": "val"}
@@ -76,6 +77,7 @@ def make_questions(
         "yields": maker.yields,
         "pictures": len(tasks),
         "view_ranges": maker.ranges.as_dict(),
+        "plan": plan.as_dict(),
         "fingerprint": fingerprint(out),
     }
 
@@ -107,7 +109,9 @@ class Maker:
         found: dict[str, list[Draft]] = {}
         for pool in ("train", "val", "test"):
             walks = self.walks(self.starts.of(pool))
-            self.yields[pool] = yields(walks)
+            self.yields[pool] = found_yields = yields(walks)
+            for hops, counts in found_yields.items():
+                log.info("%s starts, %s hops: %s", pool, hops, counts)
             for split in self.plan.hops:
                 if POOL_OF.get(split, "test") == pool:
                     picks = self.picks(split, walks)
@@ -291,23 +295,3 @@ class Gallery:
         seed = int(self._names.integers(2**62))
         self.tasks.append(Task(files[seed % len(files)], str(path), seed, cue))
         return path
-
-
-def read_statistics(path: Path) -> dict[str, object]:
-    """The statistics that a build wrote.
-
-    Raises:
-        DataError: no such file, or not JSON.
-    """
-    try:
-        found: dict[str, object] = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise DataError(
-            f"{path}: {error}; expected the statistics of a built Atlas: build it anew"
-        ) from error
-    return found
-
-
-def caps_as_dict(plan: Plan) -> dict[str, object]:
-    """The caps of the splits as plain values, for the statistics."""
-    return {split: asdict(plan.caps.get(split, Caps())) for split in plan.hops}

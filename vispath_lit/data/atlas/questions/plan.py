@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
 from vispath_lit.data.atlas.questions.select import Caps, sequence_keys
-from vispath_lit.data.atlas.questions.starts import share
+from vispath_lit.data.atlas.questions.starts import POOLS, share
 from vispath_lit.data.atlas.questions.walks import Walks
 from vispath_lit.kg.store import KnowledgeGraph
 
@@ -64,6 +64,20 @@ class Plan:
         hops = {s: {h: max(4, round(n * factor)) for h, n in by.items()} for s, by in self.hops.items()}
         pairs = {s: max(8, round(n * factor)) for s, n in self.pairs.items()}
         return Plan(hops, pairs, max(8, round(self.wording * factor)), self.caps, self.train_views, self.seed)
+
+    def as_dict(self) -> dict[str, object]:
+        """Sizes, caps and what is held out as plain values, for the statistics."""
+        return {
+            "hops": {s: {str(h): n for h, n in by.items()} for s, by in self.hops.items()},
+            "pairs": dict(self.pairs),
+            "wording": self.wording,
+            "caps": {split: asdict(self.caps.get(split, Caps())) for split in self.hops},
+            "train_views": self.train_views,
+            "seed": self.seed,
+            "held_out_relations": list(HELD_OUT_RELATIONS),
+            "held_out_sequences_percent": HELD_OUT_SEQUENCES,
+            "pools_percent": dict(POOLS),
+        }
 
     def size(self, split: str) -> int:
         """Questions of a split without its cue questions."""
