@@ -137,21 +137,23 @@ def quoted_title(text: str) -> str:
 def person(text: str) -> str:
     """A name with its family name as it is usually written: "Rumen RADEV" gives Rumen Radev."""
     words = without_brackets(text).split()
-    return " ".join(_word(word) for word in words)
+    return " ".join(_word(word, first=i == 0) for i, word in enumerate(words))
 
 
-def _word(word: str) -> str:
-    if re.fullmatch(r"[IVX]+|[A-Z]\.(?:[A-Z]\.)*", word) or not word.isupper():
+def _word(word: str, *, first: bool) -> str:
+    if re.fullmatch(r"[IVX]{2,}|[VX]|[A-Z]\.(?:[A-Z]\.)*", word) and not first:
         return word
-    if word.lower() in _PARTICLES:
+    if word.lower() in _PARTICLES and word.isupper() and not first:
         return word.lower()
-    return re.sub(r"[^\W\d_]+(?:['’][^\W\d_]+)?", lambda part: _capital(part[0]), word)
+    return re.sub(r"[^\W\d_]+(?:['’][^\W\d_]+)?", lambda run: _capital(run[0]), word)
 
 
-def _capital(word: str) -> str:
-    if word.startswith(("MC", "O'", "O’", "D'", "D’")) and len(word) > 3:
-        return word[:2].capitalize() + word[2:].capitalize()
-    return word[:1].upper() + word[1:].lower()
+def _capital(run: str) -> str:
+    if not run.isupper() or len(run) < 2:
+        return run
+    if run.startswith(("MC", "O'", "O’", "D'", "D’")) and len(run) > 3:
+        return run[:2].capitalize() + run[2:].capitalize()
+    return run.capitalize()
 
 
 def centre(text: str) -> tuple[float, float] | None:

@@ -5,8 +5,10 @@ latitude, so that a small piece of the map has true angles. A *bearing* is measu
 degrees clockwise from north. Seen from an *origin* inside A, the border that A shares with B spans an arc;
 the bearing of B is the arc's middle (so the United States has Canada to the north, however crooked the
 Great Lakes are), and its sector of 45 degrees gives the relation `borders_<sector>`. The origin is the
-centroid of that large part of A (mainland, big island) which has most of the border. Where the outlines
-share no point, A's stretch nearest to B stands in; where B has no outline, or is far off, B's central point.
+centroid of that large part of A (mainland, big island) which has most of the border. Where A is bent
+around the border (Norway's centroid lies in Sweden) and the direction in which one leaves A across the
+border points the other way, that one counts. Where the outlines share no point, A's stretch nearest to B
+stands in; where B has no outline, or is far off, B's central point.
 """
 
 from __future__ import annotations
@@ -173,6 +175,10 @@ def _measured(outline: Outline, neighbour: str, other: BaseGeometry) -> Border:
     origin = outline.frame.pixel(parts[main].centroid.x, parts[main].centroid.y)
     bearings = np.array([bearing_of(origin, point) for point in points.tolist()])
     bearing, arc = arc_of(bearings)
+    if arc > 180.0 or not parts[main].contains(parts[main].centroid):
+        way_out = _way_out(parts[main], other, spacing, outline.frame)
+        if way_out is not None and abs((way_out - bearing + 180.0) % 360.0 - 180.0) > 90.0:
+            bearing = way_out
     off = np.abs((bearings - bearing + 180.0) % 360.0 - 180.0)
     anchor = points[off.argmin()]
     return Border(neighbour, *_sector(bearing), origin, (float(anchor[0]), float(anchor[1])), shared, arc)
@@ -188,8 +194,19 @@ def arc_of(bearings: FloatArray) -> tuple[float, float]:
     return float((start + width / 2.0) % 360.0), width
 
 
+def _way_out(part: shapely.Polygon, other: BaseGeometry, spacing: float, frame: Frame) -> float | None:
+    """Bearing of the summed outward normals of the edge that is shared with `other`; None without one."""
+    ring = shapely.segmentize(shapely.geometry.polygon.orient(part).exterior, spacing)
+    corners = shapely.get_coordinates(ring)
+    shared = shapely.distance(shapely.points((corners[1:] + corners[:-1]) / 2.0), other) < 1e-9
+    along = np.diff(frame.pixels(corners), axis=0)[shared].sum(axis=0)
+    # The ring runs counterclockwise with y up, so outward is to the right; pixels have y down.
+    outward = (float(-along[1]), float(along[0]))
+    return bearing_of((0.0, 0.0), outward) if math.hypot(*outward) > 1e-9 else None
+
+
 def _near_points(part: shapely.Polygon, other: BaseGeometry, spacing: float, limit: float) -> FloatArray:
-    """`[n, 2]` evenly spaced points of the part's edge that lie within `limit` degrees of `other`."""
+    """`[n, 2]` evenly spaced points of the part's edge within `limit` degrees of `other`."""
     points = shapely.get_coordinates(shapely.segmentize(part.boundary, spacing))
     return np.unique(points[shapely.distance(shapely.points(points), other) <= limit], axis=0)
 

@@ -87,7 +87,7 @@ def write_graph(
 
 
 def collect_facts(codes: list[str], *, whole: bool) -> FactSheet:
-    """All facts about the given countries; chemistry and the like only with the whole world."""
+    """All facts about the given countries; compounds and all languages only with the whole world."""
     sheet = FactSheet()
     nations.add_countries(sheet, None if whole else frozenset(codes))
     if "US" in codes:
@@ -109,7 +109,10 @@ def collect_facts(codes: list[str], *, whole: bool) -> FactSheet:
     for step in track(steps, "facts"):
         step(sheet, codes)
     elements.add_namesakes(sheet)
-    elements.add_compounds(sheet)
+    if whole:
+        languages.add_all_languages(sheet)
+        elements.add_compounds(sheet)
+    languages.add_scripts(sheet)
     return sheet
 
 

@@ -26,6 +26,8 @@ SMALLEST_PART = 0.0005
 """Islands below this share of a country's largest part are not drawn."""
 ENCLAVES = frozenset({"LS", "SM", "VA"})
 """Enclosed by their only neighbour, which therefore lies in no direction."""
+UNDIRECTED = frozenset({frozenset({"IL", "PS"}), frozenset({"EH", "MA"})})
+"""Neighbours whose border is too scattered, or drawn too coarsely or in dispute, for a direction."""
 WATER_BORDERS = frozenset({("IL", "MI"), ("MI", "MN"), ("NY", "RI")})
 """States that meet only in the middle of a lake or sound."""
 
@@ -50,7 +52,7 @@ def country_borders() -> dict[str, tuple[Border, ...]]:
     outlines = country_outlines()
     found = {}
     for code, neighbours in land_borders().items():
-        directed = () if code in ENCLAVES else neighbours
+        directed = [] if code in ENCLAVES else [n for n in neighbours if {code, n} not in UNDIRECTED]
         borders = [_country_border(code, neighbour, outlines) for neighbour in directed]
         found[code] = tuple(border for border in borders if border is not None)
     return found

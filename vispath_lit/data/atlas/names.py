@@ -18,6 +18,11 @@ def namesakes() -> dict[str, tuple[str, str]]:
     return {symbol: (type_, key) for symbol, (type_, key) in _tables()["namesakes"].items()}
 
 
+def word_list(name: str) -> frozenset[str]:
+    """One list of words."""
+    return frozenset(_tables()["words"][name])
+
+
 @cache
 def _tables() -> dict[str, dict[str, Any]]:
     file = resources.files("vispath_lit.data.atlas").joinpath("names.toml")

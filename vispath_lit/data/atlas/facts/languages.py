@@ -80,7 +80,7 @@ def script(sheet: FactSheet, code: str) -> str | None:
 
 
 def add_languages(sheet: FactSheet, codes: Iterable[str]) -> None:
-    """Official and spoken languages of countries, and all languages with an autonym."""
+    """Official and spoken languages of countries."""
     territory_languages = get_global("territory_languages")
     for code in codes:
         subject = f"country:{code}"
@@ -90,9 +90,12 @@ def add_languages(sheet: FactSheet, codes: Iterable[str]) -> None:
         row = countries()[code].row
         for tag in json_list(row["language_codes"]) if row is not None else []:
             _link(sheet, subject, "spoken_language", tag)
+
+
+def add_all_languages(sheet: FactSheet) -> None:
+    """All languages with an autonym, spoken in the chosen countries or not."""
     for tag in autonyms():
         language(sheet, tag)
-    add_scripts(sheet)
 
 
 def _link(sheet: FactSheet, subject: str, relation: str, tag: str) -> None:
@@ -102,7 +105,10 @@ def _link(sheet: FactSheet, subject: str, relation: str, tag: str) -> None:
 
 
 def add_scripts(sheet: FactSheet) -> None:
-    """For each script the language that CLDR expects where only the script is known, and its direction."""
+    """For each script the language that CLDR expects where only the script is known, and its direction.
+
+    Comes after the languages.
+    """
     known = [id_.split(":")[1] for id_, entity in sheet.entities.items() if entity.type == "script"]
     for code in sorted(known):
         tag = _likely().get(f"und_{code}", "en_Latn_US" if code == "Latn" else "").split("_")[0]

@@ -6,13 +6,19 @@ import re
 import sqlite3
 from collections.abc import Iterable
 
-from vispath_lit.data.atlas.countries import Country, countries, country_code, json_list
+from vispath_lit.data.atlas.countries import (
+    Country,
+    countries,
+    country_code,
+    json_list,
+    land_borders,
+)
 from vispath_lit.data.atlas.factbook import clean, lengths, profiles, without_brackets
 from vispath_lit.data.atlas.flags import flag_palettes, flag_words
 from vispath_lit.data.atlas.maps import country_borders
 from vispath_lit.data.atlas.names import names
 from vispath_lit.data.atlas.packages import open_database
-from vispath_lit.data.atlas.sheet import FactSheet
+from vispath_lit.data.atlas.sheet import FactSheet, slug
 
 OVERSEAS = {"AX": "FI", "BQ": "NL", "GF": "FR", "GP": "FR", "MQ": "FR", "RE": "FR", "UM": "US", "YT": "FR"}
 """Territories without a Factbook profile of their own."""
@@ -84,7 +90,8 @@ def add_borders(sheet: FactSheet, codes: Iterable[str]) -> None:
         if len(measured) > 1:
             ranked = sorted(measured.items(), key=lambda pair: (-pair[1], pair[0]))
             sheet.add(subject, "longest_border_with", f"country:{ranked[0][0]}")
-            sheet.add(subject, "shortest_border_with", f"country:{ranked[-1][0]}")
+            if set(measured) == set(land_borders()[code]):
+                sheet.add(subject, "shortest_border_with", f"country:{ranked[-1][0]}")
 
 
 def _border_lengths(code: str) -> dict[str, float]:
@@ -94,10 +101,12 @@ def _border_lengths(code: str) -> dict[str, float]:
         if code in profiles()
         else ""
     )
-    neighbours = {border.neighbour for border in country_borders()[code]}
-    named = ((country_code(name), length) for name, length in lengths(text))
-    found = {other: length for other, length in named if other in neighbours}
-    return {other: length for other, length in found.items() if other is not None}
+    found: dict[str, float] = {}
+    for name, length in lengths(text):
+        other = country_code(name)
+        if other is not None and other in land_borders()[code]:
+            found[other] = found.get(other, 0.0) + length
+    return found
 
 
 def add_flag_colours(sheet: FactSheet, codes: Iterable[str]) -> None:
@@ -171,26 +180,25 @@ def add_climate(sheet: FactSheet, codes: Iterable[str]) -> None:
 
 
 def add_heights(sheet: FactSheet, codes: Iterable[str]) -> None:
-    """Highest and lowest points that have a name."""
+    """Highest and lowest points that have a name; namesakes of another height are other places."""
     wanted = set(codes)
     for row in country_rows("country_physical"):
-        if row["alpha2"] in wanted:
-            for column, type_, relation in (
-                ("highest_point_name", "peak", "highest_point"),
-                ("lowest_point_name", "low_point", "lowest_point"),
-            ):
-                name = _place_name(str(row[column] or ""))
-                if name:
-                    place = sheet.concept(type_, name, _bracketed(str(row[column])))
-                    sheet.add(f"country:{row['alpha2']}", relation, place)
+        code = str(row["alpha2"])
+        if code not in wanted:
+            continue
+        for word, type_ in (("highest", "peak"), ("lowest", "low_point")):
+            text = str(row[f"{word}_point_name"] or "")
+            name = _place_name(text)
+            if name:
+                key = f"{slug(name)}-{round(row[f'{word}_point_elevation_m'] or 0)}"
+                place = sheet.entity(type_, key, name, _bracketed(text), parent=countries()[code].label)
+                sheet.add(f"country:{code}", f"{word}_point", place)
 
 
 def _place_name(text: str) -> str:
     """A proper name, or nothing for "unnamed elevation 1.4 km east of ..." and other descriptions."""
-    name = re.split(
-        r";|,| along the | on Mount | slightly | at | in the | near ", without_brackets(clean(text))
-    )[0]
-    bad = re.search(r"unnamed|unknown|location|\d| of the | border|junction", name, re.IGNORECASE)
+    name = re.split(r";|,| along the | on | slightly | at | in the | near ", without_brackets(clean(text)))[0]
+    bad = re.search(r"unnamed|unknown|location|\d| of the | border|junction|/| and ", name, re.IGNORECASE)
     return "" if bad or not 2 < len(name) < 45 or not name[0].isupper() else name.strip()
 
 

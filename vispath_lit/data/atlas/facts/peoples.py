@@ -19,11 +19,15 @@ def add_peoples(sheet: FactSheet, codes: Iterable[str]) -> None:
     for code, profile in _profiles(codes):
         subject = f"country:{code}"
         name = _plural(profile.text("People and Society", "Nationality", "noun"))
-        if name:
+        if name and name != sheet.entities[subject].label:
             adjective = profile.text("People and Society", "Nationality", "adjective")
             sheet.add(subject, "demonym", sheet.concept("demonym", name, [adjective] if adjective else []))
         _add_religions(sheet, subject, profile.text("People and Society", "Religions"))
-        largest = _largest(shares(profile.text("People and Society", "Ethnic groups")))
+        largest = re.sub(
+            r" (at least|more than|approximately|and related)$",
+            "",
+            _largest(shares(profile.text("People and Society", "Ethnic groups"))),
+        )
         if largest[:1].isupper() and not NO_GROUP.search(largest) and len(largest) < 40:
             sheet.add(subject, "main_ethnic_group", sheet.concept("ethnic_group", largest))
 

@@ -16,6 +16,7 @@ from vispath_lit.data.atlas.factbook import (
     without_brackets,
 )
 from vispath_lit.data.atlas.flags import COLOURS
+from vispath_lit.data.atlas.names import word_list
 from vispath_lit.data.atlas.sheet import FactSheet, slug
 
 GOVERNMENT_TYPES = (
@@ -38,15 +39,10 @@ LEGAL_SYSTEMS = (
     (r"^(?:[A-Z][a-z]+ )?civil (?:law|legal)", "civil law"),
 )
 """Patterns in the order in which they are tried."""
-TITLES = re.compile(
-    r"^(?:(?:Acting|Interim|Transitional|Transition|Federal|State|First|Executive|Vice|Grand|Great|Chief|Prime|"
-    r"Supreme|Head|King|Queen|Sultan|Emperor|Amir|Emir|Prince|Princess|Duke|Pope|President|Minister|Premier|"
-    r"Chancellor|Taoiseach|Governor(?:[- ]General)?|Leader|Chairman|Chairperson|of|the|Government|Council|"
-    r"Presidency|Republic|Crown|Bailiwick|Minister-President|General|Gen\.|Lieutenant|Captain|Col\.|Colonel|"
-    r"Dr\.|Sir|Dame|Sheikh|Paramount|Ruler|Sovereign|Secretary|Party|Affairs|Commissioner|High|Chief|Executive|"
-    r"Administrator|Sr\.|Senior|Ayatollah|Marshal|Field|Brigadier|Gen|Lt\.|Maj\.|Major|Mayor|Regional)\s+)+"
+_GENERIC = re.compile(
+    r"^(?:the )?(?:national |royal |state )?(?:anthem|hymn|song)$|^himno nacional$", re.IGNORECASE
 )
-_GENERIC = re.compile(r"^(?:the )?(?:national|royal|state)? ?(?:anthem|hymn|song)$", re.IGNORECASE)
+_NO_AUTHOR = re.compile(r":| by |\d|\b(?:or|lyrics|music|committee|students|authors)\b")
 _SINCE = re.compile(r"\(since [^)]*\)|\(born[^)]*\)")
 
 
@@ -74,14 +70,15 @@ def add_government(sheet: FactSheet, codes: Iterable[str]) -> None:
 
 def _add_legislature(sheet: FactSheet, subject: str, profile: Profile) -> None:
     text = profile.text("Government", "Legislative branch", "legislature name")
-    english = without_brackets(text)
+    english = without_brackets(text.removesuffix("."))
     if not english or len(english) > 70 or "suspended" in text or "none" in text.lower():
         return
-    local = re.search(r"\(([^()]{3,60})\)", text)
+    local = re.search(r"\(([^().]{4,60})\)$", text)
     country = sheet.entities[subject].label
     own_name = local[1].split(" or ")[0] if local else ""
-    label = own_name if own_name[:1].isupper() else f"{english} of {country}"
-    names = [english, f"{english} of {country}"]
+    full = english if " of " in english or country in english else f"{english} of {country}"
+    label = own_name if own_name[:1].isupper() else full
+    names = [english, full]
     legislature = sheet.entity("legislature", subject.split(":")[1], label, names, parent=country)
     sheet.add(subject, "legislature", legislature)
 
@@ -89,14 +86,17 @@ def _add_legislature(sheet: FactSheet, subject: str, profile: Profile) -> None:
 def leader(text: str) -> str:
     """The one person of "President Rumen RADEV (since 22 January 2017)"; nothing where there are several."""
     first = re.split(r"; represented by|;", text)[0]
-    if len(_SINCE.findall(first)) > 1 or not _SINCE.search(text) or first.startswith("Vice"):
+    if len(_SINCE.findall(first)) > 1 or not re.search(r"\(since ", text) or first.startswith("Vice"):
         return ""
-    name = TITLES.sub("", without_brackets(first).split(",")[0].strip())
-    name = re.sub(r" (of the Netherlands|of Denmark|bin Sultan)$", "", name)
-    words = name.split()
+    words = without_brackets(re.split(r" ?\(since ", first)[0]).split(",")[0].split()
+    titles = word_list("titles")
+    while words and words[0].lower() in titles:
+        words = words[1:]
+    if "of" in words:
+        words = words[: words.index("of")]
     if not 1 <= len(words) <= 7 or not any(word.isupper() and len(word) > 1 for word in words):
         return ""
-    return person(name)
+    return person(" ".join(words))
 
 
 def add_symbols(sheet: FactSheet, codes: Iterable[str]) -> None:
@@ -142,20 +142,25 @@ def year(sheet: FactSheet, number: int) -> str:
 
 
 def add_anthems(sheet: FactSheet, codes: Iterable[str]) -> None:
-    """National anthems with their authors and the year of adoption."""
+    """National anthems with their authors and the year of adoption.
+
+    Of countries with a royal anthem the profile gives only that one; they get none.
+    """
     for code, profile in _profiles(codes):
         text = profile.text("Government", "National anthem(s)", "title")
         title = quoted_title(text)
-        if not title or text.count('"') > 2:
+        history = profile.text("Government", "National anthem(s)", "history")
+        if not title or text.count('"') > 2 or "royal anthem" in history:
             continue
         english = re.search(r"\(([^()]{3,60})\)", text)
-        label = english[1] if english else title
+        label = (english[1] if english else title).strip('“”"')
         country = sheet.entities[f"country:{code}"].label
-        key = f"{code.lower()}-anthem" if _GENERIC.search(title) else slug(title)
+        generic = _GENERIC.search(title) or _GENERIC.search(label)
+        key = f"{code.lower()}-anthem" if generic else slug(title)
         anthem = sheet.entity("anthem", key, label, [title], parent=country)
         sheet.add(f"country:{code}", "anthem", anthem)
         _add_authors(sheet, anthem, profile.text("Government", "National anthem(s)", "lyrics/music"))
-        adopted = re.match(r"^adopted (\d{4})", profile.text("Government", "National anthem(s)", "history"))
+        adopted = re.match(r"^adopted (\d{4})", history)
         if adopted:
             sheet.add(anthem, "anthem_adopted", year(sheet, int(adopted[1])))
 
@@ -169,7 +174,7 @@ def _add_authors(sheet: FactSheet, anthem: str, text: str) -> None:
         return
     for side, relations in zip(sides, (("lyrics_by",), ("music_by",)), strict=False):
         for name in re.split(r",| and ", without_brackets(side.split(";")[0])):
-            if 1 < len(name.split()) < 7 and not re.search(r":| by |\d|\blyrics\b|\bmusic\b|committee", name):
+            if 1 < len(name.split()) < 7 and not _NO_AUTHOR.search(name):
                 author = sheet.concept("person", person(name))
                 for relation in relations if len(sides) == 2 else ("lyrics_by", "music_by"):
                     sheet.add(anthem, relation, author)
