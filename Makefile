@@ -20,10 +20,12 @@ lint: $(READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-$(READY): pyproject.toml constraints.txt
+$(READY): pyproject.toml constraints.txt atlas-packages.txt
 	command -v $(PYTHON) >/dev/null || { echo "Python 3.11 is needed: put python3.11 on PATH or say PYTHON=..."; exit 1; }
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[atlas,dev]'
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps -r atlas-packages.txt
+	@! $(BIN)/python -c 'import torchvision' 2>/dev/null || echo "note: torchvision is installed; nothing here needs it"
 	@touch $@
 
 clean:  ## remove the environment and what runs left behind
