@@ -4,7 +4,7 @@
 
 Start and depth are given, no question was searched before, edges are walked both ways and no hub is cut.
 What a graph needs once is prepared first and kept in --cache: the vectors of its labels, and whatever a
-provider makes of them. Every provider then searches with an encoder whose cache holds those labels and no more,
+provider makes of them. Each provider then searches with an encoder whose cache holds those labels only,
 so that questions, and the edges and chains of exact texts, are embedded within the measured time. One
 question from outside the sample makes lazy parts load.
 """
