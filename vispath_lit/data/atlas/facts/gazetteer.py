@@ -102,12 +102,29 @@ def places() -> list[Place]:
     ]
 
 
+def places_named(country: str, name: str) -> list[Place]:
+    """The places of a name in a country, but for accents and the like."""
+    return _places_by_name(country).get(fold(name), [])
+
+
 @cache
-def places_by_name() -> dict[tuple[str, str], list[Place]]:
-    """Places under country code and folded name."""
-    found: dict[tuple[str, str], list[Place]] = {}
+def _places_by_name(country: str) -> dict[str, list[Place]]:
+    found: dict[str, list[Place]] = {}
+    for place in places_of(country):
+        found.setdefault(fold(place.name), []).append(place)
+    return found
+
+
+def places_of(country: str) -> list[Place]:
+    """The places of a country."""
+    return _places_by_country().get(country, [])
+
+
+@cache
+def _places_by_country() -> dict[str, list[Place]]:
+    found: dict[str, list[Place]] = {}
     for place in places():
-        found.setdefault((place.country, fold(place.name)), []).append(place)
+        found.setdefault(place.country, []).append(place)
     return found
 
 

@@ -26,18 +26,18 @@ MERGED = {"cmn": "zh", "tl": "fil", "nb": "no", "iw": "he", "in": "id"}
 
 
 @cache
-def autonyms() -> dict[str, str]:
-    """What speakers call their language, for every language that CLDR has data for."""
-    found = {}
-    for code in sorted({identifier.split("_")[0] for identifier in locale_identifiers()}):
-        try:
-            locale = Locale(code)
-        except (UnknownLocaleError, ValueError):
-            continue
-        name = locale.languages.get(code, "")
-        if name and code in _english().languages:
-            found[code] = str(name)
-    return found
+def autonym(code: str) -> str:
+    """What speakers call their language; empty where CLDR has no data for it."""
+    try:
+        return str(Locale(code).languages.get(code, ""))
+    except (UnknownLocaleError, ValueError):
+        return ""
+
+
+def languages_with_data() -> list[str]:
+    """Every language that CLDR has data for and an English name of, by code."""
+    codes = {identifier.split("_")[0] for identifier in locale_identifiers()}
+    return sorted(code for code in codes if code in _english().languages and autonym(code))
 
 
 @cache
@@ -58,8 +58,7 @@ def language(sheet: FactSheet, code: str) -> str | None:
     name = _english().languages.get(code)
     if name is None:
         return None
-    own = autonyms().get(code, "")
-    id_ = sheet.entity("language", code, str(name), [own, f"{name} language", code])
+    id_ = sheet.entity("language", code, str(name), [autonym(code), f"{name} language", code])
     parts = _likely().get(code, "").split("_")
     if len(parts) == 3:
         script_id = script(sheet, parts[1])
@@ -94,7 +93,7 @@ def add_languages(sheet: FactSheet, codes: Iterable[str]) -> None:
 
 def add_all_languages(sheet: FactSheet) -> None:
     """All languages with an autonym, spoken in the chosen countries or not."""
-    for tag in autonyms():
+    for tag in languages_with_data():
         language(sheet, tag)
 
 

@@ -17,7 +17,8 @@ from vispath_lit.data.atlas.facts.gazetteer import (
     divisions,
     first_division,
     places,
-    places_by_name,
+    places_named,
+    places_of,
 )
 from vispath_lit.data.atlas.facts.nations import country_rows, current_zone, single_zones, timezone
 from vispath_lit.data.atlas.packages import package_file
@@ -60,7 +61,7 @@ def add_cities(sheet: FactSheet, codes: Iterable[str]) -> list[Place]:
         capital = f"city:{row['geonames_id']}"
         if capital in sheet.entities and row["alpha2"] in wanted:
             sheet.add(f"country:{row['alpha2']}", "capital", capital)
-    taipei = places_by_name().get(("TW", "taipei"), [])
+    taipei = places_named("TW", "Taipei")
     if taipei and taipei[0].id in sheet.entities:
         sheet.add("country:TW", "capital", taipei[0].id)
     return kept
@@ -112,8 +113,8 @@ def _kept_places() -> frozenset[str]:
     kept |= {str(row["geonames_id"]) for table in ("capital", "city") for row in country_rows(table)}
     kept |= {city.geonames for city in state_capitals().values()}
     largest: dict[str, Place] = {}
-    for place in places():
-        county = district(place) if place.country == "US" else None
+    for place in places_of("US"):
+        county = district(place)
         if county and county.type == "county":
             held = largest.get(county.id)
             if place.population > (held.population if held else 0):
@@ -126,7 +127,7 @@ def state_capitals() -> dict[str, Place]:
     """The capital of each state of the United States by the state's entity id."""
     found = {}
     for state in us.states.STATES:
-        named = places_by_name().get(("US", fold(str(state.capital))), [])
+        named = places_named("US", str(state.capital))
         inside = [
             place for place in named if (first := first_division(place)) and first.key == f"US-{state.abbr}"
         ]
@@ -197,7 +198,7 @@ def _divisions_by_name() -> dict[tuple[str, str], Division]:
 
 def _served(row: dict[str, str]) -> Place | None:
     """The nearest place of the city's name within reach."""
-    named = places_by_name().get((row["country"], fold(row["city"])), []) if row["city"] else []
+    named = places_named(row["country"], row["city"]) if row["city"] else []
     near = [(_distance_km(place, float(row["lat"]), float(row["lon"])), place) for place in named]
     within = [(distance, place) for distance, place in near if distance <= AIRPORT_REACH_KM]
     return (

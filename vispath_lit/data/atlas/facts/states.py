@@ -15,6 +15,7 @@ from vispath_lit.data.atlas.factbook import (
     quoted_title,
     without_brackets,
 )
+from vispath_lit.data.atlas.facts.nations import territory_owner
 from vispath_lit.data.atlas.flags import COLOURS
 from vispath_lit.data.atlas.names import word_list
 from vispath_lit.data.atlas.sheet import FactSheet, slug
@@ -70,7 +71,7 @@ def add_government(sheet: FactSheet, codes: Iterable[str]) -> None:
 
 def _add_legislature(sheet: FactSheet, subject: str, profile: Profile) -> None:
     text = profile.text("Government", "Legislative branch", "legislature name")
-    english = without_brackets(text.removesuffix("."))
+    english = without_brackets(text.removesuffix(".")).removeprefix("UK ")
     if not english or len(english) > 70 or "suspended" in text or "none" in text.lower():
         return
     local = re.search(r"\(([^().]{4,60})\)$", text)
@@ -150,7 +151,7 @@ def add_anthems(sheet: FactSheet, codes: Iterable[str]) -> None:
         text = profile.text("Government", "National anthem(s)", "title")
         title = quoted_title(text)
         history = profile.text("Government", "National anthem(s)", "history")
-        if not title or text.count('"') > 2 or "royal anthem" in history:
+        if not title or text.count('"') > 2 or _is_royal(code, title, history):
             continue
         english = re.search(r"\(([^()]{3,60})\)", text)
         label = (english[1] if english else title).strip('“”"')
@@ -163,6 +164,13 @@ def add_anthems(sheet: FactSheet, codes: Iterable[str]) -> None:
         adopted = re.match(r"^adopted (\d{4})", history)
         if adopted:
             sheet.add(anthem, "anthem_adopted", year(sheet, int(adopted[1])))
+
+
+def _is_royal(code: str, title: str, history: str) -> bool:
+    """Whether an anthem is sung for the monarch only, beside a national one that the profile leaves out."""
+    if "GB" in (code, territory_owner(code)):
+        return False
+    return "royal anthem" in history or title == "God Save the King"
 
 
 def _add_authors(sheet: FactSheet, anthem: str, text: str) -> None:

@@ -122,14 +122,12 @@ def _text(text: str, family: str, font_size: float, x: float, y: float) -> str:
     )
 
 
-def table_cell(cells: Iterable[tuple[int, int]], marked: tuple[int, int], columns: int, rows: int) -> str:
-    """An empty table of cells (column, row; from 0) with one of them filled."""
+def table(cells: Iterable[tuple[int, int]], fill: str, columns: int = 18, rows: int = 10) -> str:
+    """Cells (column and row, from 0) of a table that fills the width of the picture."""
     side = (SIZE - 20) / columns
     top = (SIZE - rows * side) / 2
-    body = [
+    return "".join(
         f'<rect x="{10 + column * side:.1f}" y="{top + row * side:.1f}" width="{side:.1f}" '
-        f'height="{side:.1f}" fill="{MARK if (column, row) == marked else PALE_LAND}" '
-        f'stroke="{COAST}" stroke-width="1"/>'
+        f'height="{side:.1f}" fill="{fill}" stroke="{COAST}" stroke-width="1"/>'
         for column, row in cells
-    ]
-    return svg("".join(body))
+    )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from functools import cache
 
 import numpy as np
@@ -25,13 +25,13 @@ STATE_SPACING = 40.0
 """Pixels between marks on one outline, so that no two locators look alike."""
 
 
-def outlines() -> Iterator[Job]:
+def outlines(ids: Collection[str]) -> Iterator[Job]:
     """Outlines of countries."""
     for code, outline in country_outlines().items():
         yield Job(f"country:{code}", "outline", "", drawing.outline_picture(outline))
 
 
-def states() -> Iterator[Job]:
+def states(ids: Collection[str]) -> Iterator[Job]:
     """Outlines of states, but for the two that are rectangles."""
     for code, outline in state_outlines().items():
         if code in RECTANGLES:
@@ -39,8 +39,10 @@ def states() -> Iterator[Job]:
         yield Job(f"us_state:US-{code}", "state_outline", "", drawing.outline_picture(outline))
 
 
-def counties() -> Iterator[Job]:
+def counties(ids: Collection[str]) -> Iterator[Job]:
     """Counties in their states."""
+    if "country:US" not in ids:
+        return
     for fips, county in county_shapes().items():
         frame = state_outlines()[county.state].frame
         rings = [frame.pixels(ring) for ring in _rings(county.geometry)]
@@ -54,7 +56,7 @@ def counties() -> Iterator[Job]:
         )
 
 
-def cities() -> Iterator[Job]:
+def cities(ids: Collection[str]) -> Iterator[Job]:
     """Large cities in their country, and in their state for the United States."""
     by_country: dict[str, list[Place]] = defaultdict(list)
     by_state: dict[str, list[Place]] = defaultdict(list)
@@ -85,7 +87,7 @@ def _spread(ranked: list[Place], outline: Outline, spacing: float) -> list[tuple
     return kept
 
 
-def airports() -> Iterator[Job]:
+def airports(ids: Collection[str]) -> Iterator[Job]:
     """Airports in their country, international ones first."""
     grouped: dict[str, list[tuple[str, float, float]]] = defaultdict(list)
     for row in airport_rows():
@@ -93,7 +95,7 @@ def airports() -> Iterator[Job]:
     yield from _marks("airport_locator", grouped, drawing.cross)
 
 
-def volcano_marks() -> Iterator[Job]:
+def volcano_marks(ids: Collection[str]) -> Iterator[Job]:
     """Volcanoes in their country, highest first."""
     grouped: dict[str, list[tuple[str, float, float]]] = defaultdict(list)
     for volcano in sorted(volcanoes(), key=lambda volcano: (-volcano.elevation, volcano.number)):

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from babel import Locale, UnknownLocaleError
 from babel.core import get_global
 from babel.localedata import locale_identifiers
 
 from vispath_lit.data.atlas.countries import countries
-from vispath_lit.data.atlas.facts.languages import autonyms
+from vispath_lit.data.atlas.facts.languages import autonym
 from vispath_lit.data.atlas.facts.nations import territory_owner
 from vispath_lit.data.atlas.flags import flag_file
 from vispath_lit.data.atlas.geometry import SIZE
@@ -22,32 +22,33 @@ from vispath_lit.data.atlas.pictures.job import Job
 TEXT_WIDTH = 0.76 * SIZE
 
 
-def flags() -> Iterator[Job]:
+def flags(ids: Collection[str]) -> Iterator[Job]:
     """Flags; of a land and its territory with the same flag, the land keeps it."""
     for code in countries():
         path = flag_file(code)
-        if path is not None:
+        if path is not None and f"country:{code}" in ids:
             rank = 1 if territory_owner(code) else 0
             picture = drawing.framed(path.read_text(encoding="utf-8"))
             yield Job(f"country:{code}", "flag", "", picture, rank=rank)
 
 
-def language_names() -> Iterator[Job]:
+def language_names(ids: Collection[str]) -> Iterator[Job]:
     """What languages call themselves, where a font can write it and it is not the English name."""
     english = Locale("en").languages
-    for code, name in autonyms().items():
-        face = face_for(name)
+    for code in sorted(id_.removeprefix("language:") for id_ in ids if id_.startswith("language:")):
+        name = autonym(code)
+        face = face_for(name) if name else None
         if face is not None and name.casefold() != str(english[code]).casefold():
             picture = drawing.words(name, face.family, fitting_size(name, face, TEXT_WIDTH))
             yield Job(f"language:{code}", "language_name", "", picture, (face.path,))
 
 
-def script_samples() -> Iterator[Job]:
+def script_samples(ids: Collection[str]) -> Iterator[Job]:
     """The nine letters that are most frequent in the script's principal language."""
     known = {identifier.split("_")[0] for identifier in locale_identifiers()}
     for code in sorted(Locale("en").scripts):
         tag = get_global("likely_subtags").get(f"und_{code}", "en" if code == "Latn" else "").split("_")[0]
-        letters = frequent_letters(tag) if tag in known else []
+        letters = frequent_letters(tag) if tag in known and f"script:{code}" in ids else []
         face = face_for("".join(letters))
         if face is not None and len(letters) == 9:
             picture = drawing.letter_grid(letters, face.family)
@@ -64,11 +65,11 @@ def frequent_letters(tag: str, count: int = 9) -> list[str]:
     return sorted(tally, key=lambda letter: (-tally[letter], letter))[:count]
 
 
-def currency_signs() -> Iterator[Job]:
+def currency_signs(ids: Collection[str]) -> Iterator[Job]:
     """Signs of currencies: the English one, or else the one that the issuing country writes."""
     english = Locale("en").currency_symbols
     taken = {sign for code, sign in english.items() if sign != code}
-    for code in sorted(Locale("en").currencies):
+    for code in sorted(id_.removeprefix("currency:") for id_ in ids if id_.startswith("currency:")):
         sign = str(english.get(code, code))
         if sign == code:
             sign = _home_sign(code)
@@ -90,7 +91,7 @@ def _home_sign(code: str) -> str:
     return str(locale.currency_symbols.get(code, code))
 
 
-def element_cells() -> Iterator[Job]:
+def element_cells(ids: Collection[str]) -> Iterator[Job]:
     """The place of each element in the periodic table; lanthanides and actinides stand below."""
     with open_database("mendeleev", "mendeleev/elements.db") as database:
         rows = database.execute(
@@ -100,9 +101,10 @@ def element_cells() -> Iterator[Job]:
         str(row["symbol"]): _cell(int(row["atomic_number"]), int(row["period"]), row["group_id"])
         for row in rows
     }
+    ground = drawing.svg(drawing.table(cells.values(), drawing.PALE_LAND))
     for symbol, cell in cells.items():
-        picture = drawing.table_cell(cells.values(), cell, columns=18, rows=10)
-        yield Job(f"element:{symbol}", "element_cell", "", picture)
+        mark = drawing.overlay(drawing.table([cell], drawing.MARK))
+        yield Job(f"element:{symbol}", "element_cell", "", mark, ground=ground)
 
 
 def _cell(number: int, period: int, group: int | None) -> tuple[int, int]:
