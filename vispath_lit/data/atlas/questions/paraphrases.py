@@ -39,9 +39,9 @@ def kinds_with_paraphrase(hops: int) -> dict[tuple[str, ...], frozenset[str]]:
 
 
 def paraphrased(
-    picks: Sequence[Pick], names: Sequence[str], count: int, rng: np.random.Generator
+    picks: Sequence[Pick], names: Sequence[str], rng: np.random.Generator
 ) -> Iterator[tuple[Pick, str]]:
-    """Up to `count` of the picks in a paraphrase; several of one sequence take its questions in turn.
+    """The picks for which there is a paraphrase, the first of each sequence first.
 
     Args:
         names: relation ids by index.
@@ -55,4 +55,4 @@ def paraphrased(
             found.append((used[key], order, picks[at], texts[used[key] % len(texts)]))
             used[key] += 1
     found.sort(key=lambda item: item[:2])  # First one of every sequence, then the second ones.
-    yield from ((pick, text) for _, _, pick, text in found[:count])
+    yield from ((pick, text) for _, _, pick, text in found)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 import numpy as np
 from rich.table import Table
@@ -57,6 +59,15 @@ def split_statistics(questions: Sequence[Question]) -> dict[str, object]:
         "cues": cues,
         "cue_pairs": len({q.meta["pair"] for q in questions if "pair" in q.meta}),
     }
+
+
+def fingerprint(folder: Path) -> str:
+    """A hash of every file of the question folder, names and bytes."""
+    total = hashlib.blake2b(digest_size=16)
+    for path in sorted(p for p in folder.rglob("*") if p.is_file()):
+        total.update(path.relative_to(folder).as_posix().encode())
+        total.update(hashlib.blake2b(path.read_bytes(), digest_size=16).digest())
+    return total.hexdigest()
 
 
 def statistics_table(splits: Mapping[str, Mapping[str, object]]) -> Table:

@@ -22,7 +22,7 @@ KEPT = 3
 """The first forms of each list are for all splits, the others for the test splits only."""
 
 SLOT = "{x}"
-LONG = 8
+LONG = 6
 """A phrase of more words than this is never put in the middle of a clause."""
 
 

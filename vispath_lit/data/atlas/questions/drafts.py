@@ -1,0 +1,98 @@
+"""Gold paths in words: questions that have no picture yet."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from vispath_lit.data.atlas.questions.cues import CuePick, Pair
+from vispath_lit.data.atlas.questions.paraphrases import paraphrased
+from vispath_lit.data.atlas.questions.pictures import Arrow, Strip
+from vispath_lit.data.atlas.questions.plan import SPLITS
+from vispath_lit.data.atlas.questions.select import Pick
+from vispath_lit.data.atlas.questions.wording import Worded, Writer
+from vispath_lit.kg.store import KnowledgeGraph
+
+TRIES = 20
+"""Wordings that are tried until one holds no name of the answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A question that has its words, and not yet its picture."""
+
+    pick: Pick
+    text: str
+    new_form: bool
+    tags: tuple[str, ...] = ()
+    cue: Arrow | Strip | None = None
+    pair: int | None = None
+
+
+class Drafter:
+    """Words the gold paths of one graph; every split has its own seed and its own forms."""
+
+    def __init__(self, graph: KnowledgeGraph, seed: int) -> None:
+        self._graph, self._seed = graph, seed
+        self._relations = [graph.relation_id(r) for r in range(graph.num_relations)]
+
+    def worded(self, picks: Sequence[Pick], split: str) -> list[Draft]:
+        """The picks in words."""
+        writer = self._writer(split, 100)
+        drafts = []
+        for pick in picks:
+            words = self._words(writer, pick.kind, *self._names(pick), answers=[pick.entities[-1]])
+            drafts.append(Draft(pick, words.text, words.new_form))
+        return drafts
+
+    def paraphrased(self, picks: Sequence[Pick], count: int) -> list[Draft]:
+        """Up to `count` of the picks in words written by hand for their paths."""
+        rng = np.random.default_rng([self._seed, 500])
+        chosen = paraphrased(picks, self._relations, rng)
+        kept = [Draft(pick, text, True) for pick, text in chosen if not self._tells(text, pick.entities[-1])]
+        return kept[:count]
+
+    def pairs(self, pairs: Sequence[Pair], split: str) -> list[Draft]:
+        """Pairs of questions in the same words, whose cues differ."""
+        writer = self._writer(split, 200)
+        return [draft for serial, pair in enumerate(pairs) for draft in self._pair(pair, serial, writer)]
+
+    def _writer(self, split: str, stream: int) -> Writer:
+        rng = np.random.default_rng([self._seed, stream + SPLITS.index(split)])
+        return Writer(rng, held_out=split.startswith("test"))
+
+    def _words(
+        self, writer: Writer, kind: str, relations: list[str], types: list[str], answers: Sequence[int]
+    ) -> Worded:
+        """A wording that holds no name of an answer, if there is one.
+
+        "What is the parliament of ..." gives itself away where the answer is Parliament.
+        """
+        words = writer.question(kind, relations, types)
+        for _ in range(TRIES):
+            if not any(self._tells(words.text, answer) for answer in answers):
+                break
+            words = writer.question(kind, relations, types)
+        return words
+
+    def _tells(self, text: str, answer: int) -> bool:
+        """Whether a name of the answer stands in the text."""
+        names = (self._graph.label(answer), *self._graph.aliases(answer))
+        pattern = "|".join(re.escape(name) for name in names if len(name) > 1)
+        return bool(pattern) and re.search(rf"(?<!\w)(?:{pattern})(?!\w)", text, re.IGNORECASE) is not None
+
+    def _pair(self, pair: Pair, serial: int, writer: Writer) -> list[Draft]:
+        first: CuePick = pair[0]
+        relations, types = self._names(first.pick)
+        relations[first.hop - 1] = f"cue_{first.mode}"
+        answers = [p.pick.entities[-1] for p in pair]
+        words = self._words(writer, first.pick.kind, relations, types, answers=answers)
+        tags = ("cue", f"cue:{first.mode}", f"cue_hop:{first.hop}")
+        return [Draft(p.pick, words.text, words.new_form, tags, p.cue, serial) for p in pair]
+
+    def _names(self, pick: Pick) -> tuple[list[str], list[str]]:
+        relations = [self._relations[r] for r in pick.relations]
+        return relations, self._graph.types(pick.entities)
