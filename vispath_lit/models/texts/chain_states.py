@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import torch
 from torch import Tensor
 
-from vispath_lit.models.texts.blocks import blockwise
+from vispath_lit.models.texts.blocks import BLOCK, blockwise
 from vispath_lit.models.texts.composers import ChainComposer
 from vispath_lit.models.texts.labels import LabelVectors
 
@@ -26,7 +28,7 @@ class ChainStates:
         shape = (labels.graph.num_entities, self._relation_parts.shape[1])
         self._remember = shape[0] * shape[1] * 2 <= limit
         # Zeros take no memory until they are written.
-        self._tail_parts = np.zeros(shape if self._remember else (0, shape[1]), dtype=np.float16)
+        self._tail_parts = torch.from_numpy(np.zeros(shape if self._remember else (0, shape[1]), np.float16))
         self._known = np.zeros(shape[0] if self._remember else 0, dtype=bool)
 
     @torch.no_grad()
@@ -35,28 +37,50 @@ class ChainStates:
 
         Fast where chains with a common prefix are adjacent, as a search makes them.
         """
-        return blockwise(self.composer.read, self._states(entities, relations))
+        if relations.shape[1] == 0:
+            return blockwise(self.composer.read, self._begin(entities[:, 0]))
+        vectors = torch.empty(len(entities), self.composer.dim)
+        for low, states in self._blocks(entities, relations):
+            vectors[low : low + BLOCK] = blockwise(self.composer.read, states)
+        return vectors
 
     def _states(self, entities: Tensor, relations: Tensor) -> Tensor:
+        """`[C, width + d]` states of chains."""
         if relations.shape[1] == 0:
-            return blockwise(self.composer.begin, self.labels.entities(entities[:, 0]))
-        before_e, before_r = entities[:, :-1], relations[:, :-1]
+            return self._begin(entities[:, 0])
+        return torch.cat([states for _, states in self._blocks(entities, relations)])
+
+    def _begin(self, starts: Tensor) -> Tensor:
+        return blockwise(self.composer.begin, self.labels.entities(starts))
+
+    def _blocks(self, entities: Tensor, relations: Tensor) -> Iterator[tuple[int, Tensor]]:
+        """The states of `BLOCK` chains at a time, which stay in the processor's cache."""
+        if len(entities) == 0:
+            return
+        prefix_e, prefix_r = entities[:, :-1], relations[:, :-1]
         fresh = torch.ones(len(entities), dtype=torch.bool)
-        fresh[1:] = (before_e[1:] != before_e[:-1]).any(1) | (before_r[1:] != before_r[:-1]).any(1)
+        fresh[1:] = (prefix_e[1:] != prefix_e[:-1]).any(1) | (prefix_r[1:] != prefix_r[:-1]).any(1)
         parent = torch.cumsum(fresh, 0) - 1
-        states = self._states(before_e[fresh], before_r[fresh])
+        states = self._states(prefix_e[fresh], prefix_r[fresh])
         gates = blockwise(self.composer.recur, states)
-        parts = self._relation_parts[relations[:, -1]] + self._entity_parts(entities[:, -1])
-        return self.composer.step(states[parent], gates[parent], parts)
+        relation, tail = relations[:, -1].contiguous(), entities[:, -1].contiguous()
+        self._prepare(tail)
+        for low in range(0, len(entities), BLOCK):
+            rows = slice(low, low + BLOCK)
+            parts = self._relation_parts[relation[rows]] + self._entity_parts(tail[rows])
+            yield low, self.composer.step(states[parent[rows]], gates[parent[rows]], parts)
+
+    def _prepare(self, entities: Tensor) -> None:
+        """Remembers the parts of `[n]` tails that are new."""
+        rows = entities.numpy()
+        if self._remember and not self._known[rows].all():
+            missing = np.unique(rows[~self._known[rows]])
+            fresh = blockwise(self.composer.tail_part, self.labels.entities(torch.from_numpy(missing)))
+            self._tail_parts[torch.from_numpy(missing)] = fresh.half()
+            self._known[missing] = True
 
     def _entity_parts(self, entities: Tensor) -> Tensor:
         """`[n, parts]` of `[n]` tails."""
-        if not self._remember:
-            return blockwise(self.composer.tail_part, self.labels.entities(entities))
-        rows = entities.numpy()
-        if not self._known[rows].all():
-            missing = np.unique(rows[~self._known[rows]])
-            fresh = blockwise(self.composer.tail_part, self.labels.entities(torch.from_numpy(missing)))
-            self._tail_parts[missing] = fresh.numpy().astype(np.float16)
-            self._known[missing] = True
-        return torch.from_numpy(self._tail_parts[rows]).float()
+        if self._remember:
+            return self._tail_parts[entities]
+        return blockwise(self.composer.tail_part, self.labels.entities(entities))

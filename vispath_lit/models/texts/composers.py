@@ -28,7 +28,8 @@ class EdgeComposer(nn.Module):
         with torch.no_grad():
             for part in (self.relation, self.tail):
                 part.weight[:width].mul_(INPUT_GAIN)
-                part.weight[width:].copy_(torch.eye(dim) / 2)  # starts at the mean of the parts
+                part.weight[width:].copy_(torch.eye(dim))
+            self.out.weight.zero_()  # starts at the mean of the parts
 
     def relation_part(self, relation: Tensor) -> Tensor:
         """`[n, width + d]` of relation label vectors `[n, d]`."""
@@ -70,7 +71,8 @@ class ChainComposer(nn.Module):
         with torch.no_grad():
             for part in (self.start, self.relation, self.tail):
                 part.weight[:-dim].mul_(INPUT_GAIN)
-                part.weight[-dim:].copy_(torch.eye(dim) / 2)
+                part.weight[-dim:].copy_(torch.eye(dim))
+            self.out.weight.zero_()  # starts at the mean of the parts
 
     def begin(self, start: Tensor) -> Tensor:
         """States `[n, width + d]` (h, then v) of paths of length 0 with start label vectors `[n, d]`."""

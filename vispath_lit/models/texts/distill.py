@@ -27,7 +27,8 @@ from vispath_lit.protocols import TextEncoder
 from vispath_lit.types import Paths
 
 log = logging.getLogger(__name__)
-MIN_STEPS = 200
+MIN_STEPS = 60
+AMPLE = 10_000  # texts (or walks) that bear the full learning rate
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +37,7 @@ class DistillSettings:
 
     Attributes:
         edges: edge texts in the sample.
-        walks: random walks in the sample; each gives one chain text a hop.
+        walks: random walks in the sample, at most two a triple; each gives one chain text a hop.
         hops: longest chain.
         held_out: share of the entities that training never sees.
         edge_steps, edge_batch, chain_steps, chain_batch: optimiser steps and texts (or walks) a step.
@@ -144,7 +145,7 @@ def _distil_chains(
 ) -> dict[str, Any]:
     """Trains the chain composer on walks without a held-out entity; measured on those that start at one."""
     rng = np.random.default_rng(settings.seed + 1)
-    starts = random_starts(graph, settings.walks, rng)
+    starts = random_starts(graph, min(settings.walks, 2 * graph.num_triples), rng)
     walks = WalkSampler(graph, settings.seed + 1).walks(starts, settings.hops)
     texts = torch.stack([_chain_texts(graph, text_encoder, walks, d + 1) for d in range(settings.hops)], 1)
     relations = labels.relations[walks.relations]
@@ -189,8 +190,11 @@ def _fit(
 ) -> None:
     """AdamW with a short warm-up and a linear decay.
 
-    The number of steps is fixed, so that a seed fixes the result; a small sample takes fewer.
+    The number of steps is fixed, so that a seed fixes the result. A small sample takes fewer and smaller
+    ones: it says little about new texts, for which the mean of the parts, where training starts, is a fair
+    guess.
     """
+    rate *= min(1.0, (len(train) / AMPLE) ** 0.5)
     batch = min(batch, len(train))
     steps = min(steps, max(MIN_STEPS, 40 * len(train) // batch))
     optimiser = torch.optim.AdamW(model.parameters(), lr=rate, weight_decay=0.01)

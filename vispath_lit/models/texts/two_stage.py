@@ -7,6 +7,7 @@ from pathlib import Path
 from vispath_lit.errors import ConfigError
 from vispath_lit.kg.store import KnowledgeGraph
 from vispath_lit.models.texts.composed import Composed
+from vispath_lit.models.texts.distill import DistillSettings
 from vispath_lit.models.texts.exact import Exact
 from vispath_lit.protocols import TextEncoder, TextStage
 
@@ -16,7 +17,7 @@ class TwoStage:
 
     Args:
         keep: times the beam width that composed texts pass on to exact ones.
-        composer: see `Composed`.
+        composer, settings: see `Composed`.
     """
 
     def __init__(
@@ -26,10 +27,11 @@ class TwoStage:
         cache_dir: Path | str,
         keep: int = 4,
         composer: str = "auto",
+        settings: DistillSettings | None = None,
     ) -> None:
         if keep < 1:
             raise ConfigError(f"two-stage keep is {keep}; expected at least 1")
-        self.shortlist = Composed(graph, text_encoder, cache_dir, composer=composer, keep=keep)
+        self.shortlist = Composed(graph, text_encoder, cache_dir, composer, keep, settings=settings)
         self.exact = Exact(graph, text_encoder)
 
     @property
