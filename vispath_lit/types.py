@@ -172,8 +172,10 @@ class Paths:
 
     def records(self) -> list[Path]:
         """The same paths as plain records."""
-        rows = zip(self.entities.tolist(), self.relations.tolist(), self.scores.tolist(), strict=True)
-        return [Path(tuple(e), tuple(r), float(s)) for e, r, s in rows]
+        # Through numpy, whose tolist() is many times as fast.
+        columns = (self.entities, self.relations, self.scores.detach())
+        entities, relations, scores = (column.cpu().numpy().tolist() for column in columns)
+        return [Path(tuple(e), tuple(r), s) for e, r, s in zip(entities, relations, scores, strict=True)]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

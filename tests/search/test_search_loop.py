@@ -12,7 +12,7 @@ from vispath_lit.errors import ConfigError
 from vispath_lit.protocols import TextStage
 from vispath_lit.search.grounding import promote
 from vispath_lit.search.loop import starts
-from vispath_lit.search.pruning import objective_texts, pick
+from vispath_lit.search.pruning import objective_texts, pick, split
 from vispath_lit.search.settings import SearchSettings
 from vispath_lit.types import Analysis, Candidate, Evidence, Path, Query, States
 
@@ -216,3 +216,14 @@ def test_the_pick_of_an_examination_keeps_the_order_of_scores() -> None:
 def test_settings_that_cannot_work_name_their_key(key: str, value: object) -> None:
     with pytest.raises(ConfigError, match=f"search.{key}"):
         SearchSettings(**{key: value})  # type: ignore[arg-type]
+
+
+def test_chains_become_records_only_when_looked_at() -> None:
+    paths = starts([4, 5, 6, 7])
+    three, none, one = split(replace(paths, state=torch.tensor([0, 0, 0, 2])), 3)
+    assert [len(three), len(none), len(one)] == [3, 0, 1]
+    assert [path.end for path in three] == [4, 5, 6]
+    assert [path.end for path in three[1:]] == [5, 6]
+    assert (three[-1].end, one[0].end, list(none)) == (6, 7, [])
+    with pytest.raises(IndexError):
+        one[1]

@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-
 from vispath_lit.models.ranking import best_first
 from vispath_lit.search.discovery import log_softmax_in
 from vispath_lit.search.ranking import staged_top, top_per_group

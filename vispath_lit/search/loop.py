@@ -179,7 +179,7 @@ class Searcher:
         """One hop and its evidence; gives the questions that go on, with their kept paths."""
         states = States([walk.query for walk in active], [walk.analysis for walk in active], paths)
         step = self.hop(states)
-        kept = split(step.kept, len(active))
+        kept = [list(mine) for mine in split(step.kept, len(active))]
         for walk, mine in zip(active, kept, strict=True):
             walk.visited += mine
         evidence = self._judged(active, kept, hop)
@@ -254,10 +254,10 @@ def traces(
         return []
     of_edge = step.frontier.paths.state[step.frontier.edge_path]
     edges = torch.bincount(of_edge, minlength=states).tolist()
-    nothing: list[list[Path]] = [[]] * states
+    nothing: list[Sequence[Path]] = [()] * states
     full = settings.trace == "full"
-    discovered = split(step.discovered, states) if full else nothing
-    chains = split(step.chains, states) if full else nothing
+    discovered: Sequence[Sequence[Path]] = split(step.discovered, states) if full else nothing
+    chains: Sequence[Sequence[Path]] = split(step.chains, states) if full else nothing
     return [
         HopTrace(
             intent=step.intents.texts[i],

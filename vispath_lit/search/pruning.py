@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
+from itertools import accumulate
+from typing import overload
 
 import torch
 from torch import Tensor
@@ -59,11 +62,32 @@ def rank_by_edge(discovery: Discovery, settings: SearchSettings) -> Paths:
     return paths.select(top_per_group(paths.scores, paths.state, settings.m2))
 
 
-def split(paths: Paths, states: int) -> list[list[Path]]:
-    """The paths of each of `states` questions as records, in their order."""
+class Chains(Sequence[Path]):
+    """Neighbouring rows of `Paths` as records that are made when somebody looks: many examiners never do."""
+
+    def __init__(self, paths: Paths, low: int, count: int) -> None:
+        self._paths = paths
+        self._rows = range(low, low + count)
+
+    @cached_property
+    def _records(self) -> list[Path]:
+        return self._paths.select(torch.tensor(self._rows, dtype=torch.long)).records()
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    @overload
+    def __getitem__(self, place: int) -> Path: ...
+    @overload
+    def __getitem__(self, place: slice) -> list[Path]: ...
+    def __getitem__(self, place: int | slice) -> Path | list[Path]:
+        return self._records[place]
+
+
+def split(paths: Paths, states: int) -> list[Chains]:
+    """The paths of each of `states` questions, in their order."""
     counts = torch.bincount(paths.state, minlength=states).tolist()
-    records = iter(paths.records())
-    return [[next(records) for _ in range(count)] for count in counts]
+    return [Chains(paths, end - count, count) for end, count in zip(accumulate(counts), counts, strict=True)]
 
 
 def pick(chains: Sequence[Path], chosen: Sequence[int], settings: SearchSettings) -> list[int]:
