@@ -3,13 +3,17 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 import pytest
 import torch
 from search_worlds import ExactTexts, HashEncoder, TableGrounder, World, WorldMaker
 
 from vispath_lit.errors import ConfigError
+from vispath_lit.kg.frontier import expand
 from vispath_lit.protocols import TextStage
+from vispath_lit.search import discovery
+from vispath_lit.search.discovery import frontiers
 from vispath_lit.search.grounding import promote
 from vispath_lit.search.loop import starts
 from vispath_lit.search.pruning import objective_texts, pick, split
@@ -152,7 +156,7 @@ def test_a_hop_carries_the_likelihood_of_its_steps(world: World) -> None:
     first = searcher.hop(states)
     second = searcher.hop(replace(states, paths=first.kept))
     for step, paths in ((first, states.paths), (second, first.kept)):
-        edges = step.frontier
+        edges = expand(world.graph, paths)
         vectors = ExactTexts(world.graph, world.encoder).edge_vectors(edges.relation, edges.tail).dense()
         logits = (vectors * step.intents.vectors[edges.edge_path]).sum(-1)
         state = paths.state[edges.edge_path]
@@ -216,6 +220,30 @@ def test_the_pick_of_an_examination_keeps_the_order_of_scores() -> None:
 def test_settings_that_cannot_work_name_their_key(key: str, value: object) -> None:
     with pytest.raises(ConfigError, match=f"search.{key}"):
         SearchSettings(**{key: value})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("limit", [1, 20, 10**6])
+def test_a_frontier_in_runs_is_the_whole_frontier(world: World, limit: int) -> None:
+    paths = starts([3, 3, 12, 5, 0, 12])
+    paths = replace(paths, state=torch.tensor([0, 0, 1, 2, 2, 3]))
+    whole = expand(world.graph, paths)
+    runs = list(frontiers(world.graph, paths, SearchSettings(), limit))
+    assert torch.equal(torch.cat([low + run.edge_path for low, run in runs]), whole.edge_path)
+    assert torch.equal(torch.cat([run.tail for _, run in runs]), whole.tail)
+    assert torch.equal(torch.cat([run.relation for _, run in runs]), whole.relation)
+    states = [set(run.paths.state.tolist()) for _, run in runs]
+    assert sum(map(len, states)) == 4  # no question is cut in two
+    assert all(len(run) <= limit or len(mine) == 1 for (_, run), mine in zip(runs, states, strict=True))
+    assert (len(runs) == 1) == (limit == 10**6)
+
+
+def test_small_runs_change_no_answer(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = questions(9)
+    queries = [Query(text) for text in table]
+    searcher = world.searcher(TableGrounder(table), SearchSettings(trace="full"))
+    whole = searcher.search(queries)
+    monkeypatch.setattr(discovery, "frontiers", partial(frontiers, limit=5))
+    assert searcher.search(queries) == whole
 
 
 def test_chains_become_records_only_when_looked_at() -> None:

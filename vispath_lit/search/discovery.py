@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
 import torch
 from torch import Tensor
 
+from vispath_lit.kg.frontier import expand
+from vispath_lit.kg.store import KnowledgeGraph
 from vispath_lit.protocols import EdgeScorer, TextStage
 from vispath_lit.search.ranking import staged_top
 from vispath_lit.search.settings import SearchSettings
 from vispath_lit.types import Frontier, Intents, Paths
+
+EDGES_AT_ONCE = 1 << 21  # of several questions; with their texts' index some 100 MB
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -21,10 +26,12 @@ class Discovery:
     Attributes:
         paths: C extended paths by their partial path, then best edge first; `scores` are the edge logits.
         parent: `[C]` long, the partial path that each one extends.
+        edges: `[P]` long, how many edges left each partial path before Eq. 5's cut.
     """
 
     paths: Paths
     parent: Tensor
+    edges: Tensor
 
 
 def log_softmax_in(logits: Tensor, group: Tensor, groups: int) -> Tensor:
@@ -50,24 +57,86 @@ def extend(paths: Paths, frontier: Frontier, logits: Tensor, log_likelihood: Ten
 
 
 def discover(
-    frontier: Frontier,
+    graph: KnowledgeGraph,
+    paths: Paths,
     intents: Intents,
     stages: Sequence[TextStage],
     scorer: EdgeScorer,
     settings: SearchSettings,
 ) -> Discovery:
-    """Eq. 5-7 on the frontier of many questions at once.
+    """Eq. 5-7 for many questions at once.
 
     The top M1 are taken for each partial path: two paths that end at one entity may look for different
     edges. Ties are ranked by the frontier's order.
     """
+    found = [
+        _best_edges(frontier, low, intents, stages, scorer, settings)
+        for low, frontier in frontiers(graph, paths, settings)
+    ]
+    return Discovery(
+        Paths(
+            torch.cat([one.paths.entities for one in found]),
+            torch.cat([one.paths.relations for one in found]),
+            torch.cat([one.paths.state for one in found]),
+            torch.cat([one.paths.scores for one in found]),
+            torch.cat([one.paths.log_likelihood for one in found if one.paths.log_likelihood is not None]),
+        ),
+        torch.cat([one.parent for one in found]),
+        torch.cat([one.edges for one in found]),
+    )
+
+
+def frontiers(
+    graph: KnowledgeGraph, paths: Paths, settings: SearchSettings, limit: int = EDGES_AT_ONCE
+) -> Iterator[tuple[int, Frontier]]:
+    """The frontier in runs of whole questions, so that the hubs of a large graph do not meet in memory.
+
+    Yields:
+        The first partial path of a run, and the run's frontier: at most `limit` edges, or one question's.
+    """
+    ends = paths.ends.numpy()
+    sizes = graph.out_indptr[ends + 1] - graph.out_indptr[ends]
+    if settings.inverse:
+        sizes = sizes + graph.in_indptr[ends + 1] - graph.in_indptr[ends]
+    first = np.flatnonzero(np.diff(paths.state.numpy(), prepend=-1))
+    low, total = 0, 0
+    for begin, size in zip(first.tolist(), np.add.reduceat(sizes, first).tolist(), strict=True):
+        if begin > low and total + size > limit:
+            yield low, _expand(graph, paths, low, begin, settings)
+            low, total = begin, 0
+        total += size
+    yield low, _expand(graph, paths, low, len(paths), settings)
+
+
+def _expand(graph: KnowledgeGraph, paths: Paths, low: int, high: int, settings: SearchSettings) -> Frontier:
+    return expand(
+        graph,
+        paths.select(torch.arange(low, high)),
+        inverse=settings.inverse,
+        hub_cap=settings.hub_cap,
+        backtrack=settings.backtrack,
+    )
+
+
+def _best_edges(
+    frontier: Frontier,
+    low: int,
+    intents: Intents,
+    stages: Sequence[TextStage],
+    scorer: EdgeScorer,
+    settings: SearchSettings,
+) -> Discovery:
+    """Eq. 5-6 on one frontier, whose first path is row `low` of the intents."""
+    paths = frontier.paths
+    edges = torch.bincount(frontier.edge_path, minlength=len(paths))
     if not len(frontier):
-        none = frontier.paths.select(torch.zeros(0, dtype=torch.long))
-        return Discovery(none.extend(none.state, none.state, none.state), none.state)
+        none = frontier.edge_path
+        return Discovery(extend(paths, frontier, torch.zeros(0), torch.zeros(0)), none, edges)
+    mine = Intents(intents.vectors[low : low + len(paths)], intents.question, intents.texts)
 
     def score(stage: TextStage, rows: Tensor) -> Tensor:
-        edges = frontier.select(rows)
-        return scorer(edges, stage.edge_vectors(edges.relation, edges.tail), intents)
+        some = frontier.select(rows)
+        return scorer(some, stage.edge_vectors(some.relation, some.tail), mine)
 
     best, scored, logits = staged_top(
         stages,
@@ -78,7 +147,8 @@ def discover(
         frontier.relation,
         settings.relation_cap,
     )
-    state = frontier.paths.state
+    state = paths.state - paths.state[0]
     likelihood = log_softmax_in(logits, state[frontier.edge_path[scored]], int(state[-1]) + 1)
     kept = frontier.select(scored[best])
-    return Discovery(extend(frontier.paths, kept, logits[best], likelihood[best]), kept.edge_path)
+    longer = extend(paths, kept, logits[best], likelihood[best])
+    return Discovery(longer, kept.edge_path + low, edges)

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from vispath_lit.errors import ConfigError
-from vispath_lit.kg.frontier import expand, follow
+from vispath_lit.kg.frontier import follow
 from vispath_lit.kg.store import KnowledgeGraph
 from vispath_lit.models.examiners.none import NoExaminer
 from vispath_lit.models.selectors.best_path import rank_endpoints
@@ -35,7 +35,6 @@ from vispath_lit.search.settings import SearchSettings
 from vispath_lit.types import (
     Candidate,
     Evidence,
-    Frontier,
     HopTrace,
     Intents,
     Path,
@@ -52,15 +51,15 @@ class Hop:
     """What one hop did for S questions.
 
     Attributes:
-        intents: one row a partial path of `frontier.paths`.
-        frontier: every edge before Eq. 5's cut.
+        intents: one row a partial path.
+        edges: `[S]` long, the edges on each question's frontier before Eq. 5's cut.
         discovered: P_cand; scores are edge logits.
         chains: at most M2 a question, best first.
         kept: at most M3 a question, best first; the next hop's partial paths.
     """
 
     intents: Intents
-    frontier: Frontier
+    edges: Tensor
     discovered: Paths
     chains: Paths
     kept: Paths
@@ -127,24 +126,19 @@ class Searcher:
         return self._conclude(walks)
 
     def hop(self, states: States) -> Hop:
-        """One hop of S questions (Eq. 4-8): intents, frontier, kept edges, ranked and kept chains."""
+        """One hop of S questions (Eq. 4-8): intents, discovered paths, ranked and kept chains."""
         settings = self.settings
         intents = self.intent(states)
-        frontier = expand(
-            self.graph,
-            states.paths,
-            inverse=settings.inverse,
-            hub_cap=settings.hub_cap,
-            backtrack=settings.backtrack,
-        )
-        found = discover(frontier, intents, self.texts.stages, self.edge_scorer, settings)
+        stages = self.texts.stages
+        found = discover(self.graph, states.paths, intents, stages, self.edge_scorer, settings)
         if settings.chain_pruning:
             objective = self._objective(states, intents)
-            chains = rank_chains(found, intents, objective, self.texts.stages, self.chain_scorer, settings)
+            chains = rank_chains(found, intents, objective, stages, self.chain_scorer, settings)
         else:
             chains = rank_by_edge(found, settings)
         kept = examine(states.queries, chains, self.examiner, settings)
-        return Hop(intents, frontier, found.paths, chains, kept)
+        edges = torch.zeros(len(states), dtype=torch.long).index_add(0, states.paths.state, found.edges)
+        return Hop(intents, edges, found.paths, chains, kept)
 
     @cached_property
     def relation_vectors(self) -> Tensor:
@@ -252,8 +246,7 @@ def traces(
     states = len(kept)
     if settings.trace == "none":
         return []
-    of_edge = step.frontier.paths.state[step.frontier.edge_path]
-    edges = torch.bincount(of_edge, minlength=states).tolist()
+    edges = step.edges.tolist()
     nothing: list[Sequence[Path]] = [()] * states
     full = settings.trace == "full"
     discovered: Sequence[Sequence[Path]] = split(step.discovered, states) if full else nothing
