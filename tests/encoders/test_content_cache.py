@@ -97,6 +97,7 @@ def test_merging_keeps_the_earlier_value() -> None:
     np.testing.assert_array_equal(whole.rows[whole.locate(keys_of(2))], rows_of(2))
 
 
+@settings(deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 50), st.integers(0, 5)), max_size=10))
 def test_spans(pairs: list[tuple[int, int]]) -> None:
     oracle = [i for start, length in pairs for i in range(start, start + length)]

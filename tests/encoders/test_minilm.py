@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from transformers import AutoModel, AutoTokenizer
 
@@ -134,6 +134,7 @@ def test_auto_precision() -> None:
     assert choose_dtype("float32") == torch.float32
 
 
+@settings(deadline=None)
 @given(st.lists(st.integers(2, 256), max_size=60), st.sampled_from([256, 1024, 4096]))
 def test_batches_hold_each_text_once(lengths: list[int], budget: int) -> None:
     batches = token_batches(np.array(lengths, dtype=np.int64), budget)
