@@ -29,6 +29,7 @@ class GoldPaths:
         self._relations = [graph.relation_id(r) for r in range(graph.num_relations)]
         self._held = HoldOut.of(graph, plan.seed)
         self._border_like = [r for r, name in enumerate(self._relations) if "border" in name]
+        self._in_country = graph.relation_index("in_country")
         self._types = np.array(graph.column("type").to_pylist(), dtype=object)
 
     def walks(self, starts: Ints) -> list[Walks]:
@@ -46,13 +47,16 @@ class GoldPaths:
     def _readable(self, walks: Walks) -> NDArray[np.bool_]:
         """`[W]`: walks that do not go in circles of words.
 
-        No relation comes twice, at most two steps go over a border, and from a county at most one.
+        No relation comes twice, at most two steps go over a border, and from a county at most one. Nobody
+        is asked for the country of an American state.
         """
         relations = np.sort(walks.relations, axis=1)
         distinct = (np.diff(relations, axis=1) != 0).all(axis=1)
         border = np.isin(walks.relations, self._border_like).sum(axis=1)
         county = self._types[walks.entities[:, 0]] == "county"
-        return np.asarray(distinct & (border <= np.where(county, 1, 2)))
+        american = np.isin(self._types[walks.entities[:, -2]], ("us_state", "county"))
+        obvious = american & (walks.relations[:, -1] == self._in_country)
+        return np.asarray(distinct & ~obvious & (border <= np.where(county, 1, 2)))
 
     def seen_in_training(self, walks: Sequence[Walks]) -> list[Walks]:
         """The walks without a relation or a relation sequence that is kept out of training."""
