@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from filelock import FileLock
 from torch import Tensor, nn
 
 from vispath_lit.encoders.batching import track_if_slow
@@ -82,8 +83,12 @@ def composers_for(
         cache_dir / "composers" / f"{hashlib.blake2b(key.encode(), digest_size=16).hexdigest()}.safetensors"
     )
     if not file.exists():
-        log.info("distilling text composers for this graph, once; they are kept in %s", file)
-        distill(graph, text_encoder, file, settings)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        # Of several processes that need it (one a device, say) one works and the others wait for its file.
+        with FileLock(file.with_suffix(".lock")):
+            if not file.exists():
+                log.info("distilling text composers for this graph, once; they are kept in %s", file)
+                distill(graph, text_encoder, file, settings)
     return load_composers(file, text_encoder)
 
 

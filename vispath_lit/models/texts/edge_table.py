@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from filelock import FileLock
 from numpy.typing import NDArray
 from torch import Tensor
 
@@ -75,19 +76,18 @@ class EdgeTable:
     def _open(self, file: Path) -> NDArray[Any]:
         """Maps the file; makes it where it is missing, or damaged."""
         shape = (len(self.pairs), self.composer.dim)
-        for _ in range(2):
-            try:
-                table: NDArray[Any] = np.load(file, mmap_mode="r", allow_pickle=False)
-                if table.shape == shape and table.dtype == np.float16:
-                    return table.view(np.ndarray)
-            except (FileNotFoundError, ValueError, EOFError):
-                pass
-            self._write(file, shape)
-        raise AssertionError(f"{file}: written as {shape}, reads otherwise")
+        if (table := _read(file, shape)) is None:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            # Of several processes that need it one works and the others wait for its file.
+            with FileLock(file.with_suffix(".lock")):
+                if _read(file, shape) is None:
+                    self._write(file, shape)
+            table = _read(file, shape)
+        assert table is not None, f"{file}: written as {shape}, reads otherwise"
+        return table
 
     def _write(self, file: Path, shape: tuple[int, int]) -> None:
         """Composes every pair, beside the target, then renames."""
-        file.parent.mkdir(parents=True, exist_ok=True)
         temporary = file.with_name(f"{file.name}.{os.getpid()}.tmp")
         try:
             table = np.lib.format.open_memmap(temporary, mode="w+", dtype=np.float16, shape=shape)
@@ -98,6 +98,15 @@ class EdgeTable:
             temporary.replace(file)
         finally:
             temporary.unlink(missing_ok=True)
+
+
+def _read(file: Path, shape: tuple[int, int]) -> NDArray[Any] | None:
+    """The mapped table; None where the file is missing, cut short or another table."""
+    try:
+        table: NDArray[Any] = np.load(file, mmap_mode="r", allow_pickle=False)
+    except (FileNotFoundError, ValueError, EOFError):
+        return None
+    return table.view(np.ndarray) if table.shape == shape and table.dtype == np.float16 else None
 
 
 def graph_pairs(graph: KnowledgeGraph) -> NDArray[np.int64]:
