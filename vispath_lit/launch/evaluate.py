@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytorch_lightning as pl
-from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig
 
 from vispath_lit.launch.checkpoint import KEY, check_fit, read_checkpoint, weights_fingerprint
@@ -17,20 +17,24 @@ from vispath_lit.launch.record import RunRecord
 from vispath_lit.launch.testing import evaluate_systems
 
 
-def evaluate_run(config: DictConfig) -> None:
+def evaluate_run(config: DictConfig, overrides: Sequence[str]) -> None:
     """Evaluates `config`'s system under every protocol of `given` and prints the table.
+
+    Args:
+        config: `conf/eval.yaml` as composed.
+        overrides: the user's own words, which win over the checkpoint's config.
 
     Raises:
         VisPathError: whatever the user can mend, in one line.
     """
     pl.seed_everything(config.seed, workers=True, verbose=False)
-    record = RunRecord(HydraConfig.get().runtime.output_dir)
+    record = RunRecord(config.run_dir)
     content: dict[str, Any] | None = None
     checkpoint = None
     if config.ckpt_path is not None:
         content = read_checkpoint(resolve(config.ckpt_path))
         checkpoint = weights_fingerprint(content)
-        config = with_checkpoint(config, content[KEY]["config"], HydraConfig.get().overrides.task)
+        config = with_checkpoint(config, content[KEY]["config"], overrides)
     world = make_world(config)
     if content is not None:
         check_fit(content, world, config.transfer)

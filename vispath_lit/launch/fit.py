@@ -30,8 +30,6 @@ from vispath_lit.protocols import System
 from vispath_lit.search.pruning import objective_texts
 from vispath_lit.types import Question
 
-MONITOR = "val/path_hit@3"
-
 
 def fit(config: DictConfig, world: World, parts: Mapping[str, Any], system: System, run: Path) -> Path:
     """Trains `parts` in place and returns the best checkpoint, whose weights they then hold.
@@ -51,7 +49,7 @@ def fit(config: DictConfig, world: World, parts: Mapping[str, Any], system: Syst
     best = ModelCheckpoint(
         dirpath=run / "checkpoints",
         filename="best",
-        monitor=MONITOR,
+        monitor=f"val/{chooses(val)}",
         mode="max",
         save_last=True,
         enable_version_counter=False,
@@ -119,6 +117,11 @@ def _beam_search(
         return {name: float(value) for name, value in averages(done.records).items() if "@" in name}
 
     return validate
+
+
+def chooses(val: Sequence[Question]) -> str:
+    """The metric that chooses the best checkpoint: path-hit, or the answers' recall where no path is gold."""
+    return "path_hit@3" if any(question.gold_paths for question in val) else "answer_recall@3"
 
 
 def _resume(config: DictConfig) -> str | None:

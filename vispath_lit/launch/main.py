@@ -16,13 +16,13 @@ from vispath_lit.errors import VisPathError
 from vispath_lit.progress import console
 
 
-def guarded(job: Callable[[DictConfig], object], config: DictConfig) -> None:
-    """Runs `job(config)`; a `VisPathError` is printed and ends the process with exit code 1."""
+def guarded(job: Callable[[], object], config: DictConfig) -> None:
+    """Runs `job`; a `VisPathError` is printed and ends the process with exit code 1."""
     quiet()
     try:
         if config.get("threads"):
             torch.set_num_threads(int(config.threads))
-        job(config)
+        job()
     except VisPathError as error:
         report(error)
         sys.exit(1)

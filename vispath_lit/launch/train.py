@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytorch_lightning as pl
-from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig
 
 from vispath_lit.errors import ConfigError
@@ -26,7 +25,7 @@ def train(config: DictConfig) -> None:
         VisPathError: whatever the user can mend, in one line.
     """
     pl.seed_everything(config.seed, workers=True, verbose=False)
-    record = RunRecord(HydraConfig.get().runtime.output_dir)
+    record = RunRecord(config.run_dir)
     world = make_world(config)
     parts = make_parts(config.parts, world)
     system = make_system(config.system, world, parts)
