@@ -7,18 +7,19 @@ from functools import partial
 
 import pytest
 import torch
-from search_worlds import ExactTexts, HashEncoder, TableGrounder, World, WorldMaker
+from search_worlds import DIM, ExactTexts, HashEncoder, TableGrounder, World, WorldMaker
+from torch import Tensor
 
 from vispath_lit.errors import ConfigError
 from vispath_lit.kg.frontier import expand
 from vispath_lit.protocols import TextStage
 from vispath_lit.search import discovery
 from vispath_lit.search.discovery import frontiers
-from vispath_lit.search.grounding import promote
+from vispath_lit.search.grounding import alignment_scores, promote
 from vispath_lit.search.loop import starts
 from vispath_lit.search.pruning import objective_texts, pick, split
 from vispath_lit.search.settings import SearchSettings
-from vispath_lit.types import Analysis, Candidate, Evidence, Path, Query, States
+from vispath_lit.types import Analysis, Candidate, Evidence, Intents, Path, Paths, Query, Rows, States
 
 
 @pytest.fixture
@@ -244,6 +245,49 @@ def test_small_runs_change_no_answer(world: World, monkeypatch: pytest.MonkeyPat
     whole = searcher.search(queries)
     monkeypatch.setattr(discovery, "frontiers", partial(frontiers, limit=5))
     assert searcher.search(queries) == whole
+
+
+class EndIntent:
+    """An intent that names the path it belongs to."""
+
+    def __call__(self, states: States) -> Intents:
+        ends = states.paths.ends.float()[:, None]
+        return Intents(ends.expand(-1, DIM), torch.zeros(len(states), DIM), [""] * len(states))
+
+
+class ParentScorer:
+    """Checks that every chain meets the intent of its parent path."""
+
+    def __call__(self, chains: Paths, texts: Rows, objective: Tensor, intents: Intents) -> Tensor:
+        assert torch.equal(intents.vectors[:, 0].long(), chains.entities[:, -2])
+        assert texts.dense().shape == (len(chains), DIM)
+        return chains.scores
+
+
+@pytest.mark.parametrize("limit", [1, 10**6])
+def test_every_chain_is_scored_with_the_intent_of_its_parent(
+    world: World, monkeypatch: pytest.MonkeyPatch, limit: int
+) -> None:
+    monkeypatch.setattr(discovery, "frontiers", partial(frontiers, limit=limit))
+    table = questions(9)
+    searcher = world.searcher(TableGrounder(table), SearchSettings(evidence_checking=False))
+    searcher.intent, searcher.chain_scorer = EndIntent(), ParentScorer()
+    found = searcher.search([Query(text) for text in table])
+    assert all(len(one.paths[0].relations) == 4 for one in found)
+
+
+def test_the_alignment_of_eq_2_is_the_best_outgoing_relation(world: World) -> None:
+    entities = torch.tensor([0, 12, 5, 5])  # 12 has no edge
+    asked = world.encoder.encode(["q", "p"])
+    relations = world.encoder.encode(world.relation_labels)
+    question = torch.tensor([0, 0, 0, 1])
+    found = alignment_scores(world.graph, entities, question, asked, relations)
+    expected = [
+        max([float(asked[q] @ relations[r]) for s, r, _ in world.triples if s == entity] or [-1.0])
+        for entity, q in zip(entities.tolist(), question.tolist(), strict=True)
+    ]
+    assert found.tolist() == expected
+    assert expected[1] == -1
 
 
 def test_chains_become_records_only_when_looked_at() -> None:

@@ -20,7 +20,7 @@ def best_first(scores: Tensor, group: Tensor) -> Tensor:
     if not bool(torch.isfinite(scores).all()):
         raise ValueError("a scorer gave a logit that is not a finite number; check its parameters for NaN")
     # One stable sort of one integer: the group above, the float's bits (made monotone, descending) below.
-    bits = (scores + 0.0).view(torch.int32).to(torch.int64)
+    bits = scores.view(torch.int32).to(torch.int64)
     ascending = torch.where(bits < 0, -(bits + 2**31), bits)
     return torch.sort((group << 32) - ascending, stable=True).indices
 
