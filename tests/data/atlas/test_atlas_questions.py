@@ -107,7 +107,8 @@ def test_held_out_relations_and_sequences_stay_out_of_training(splits: Splits) -
     assert all(set(sequence) & set(HELD_OUT_RELATIONS) for sequence in sequences("test_relation"))
     assert sequences("test_composition")
     assert not sequences("test_composition") & sequences("train")
-    assert {r for s in sequences("test_composition") for r in s} <= seen
+    for split in ("val", "test", "test_composition"):
+        assert {relation for sequence in sequences(split) for relation in sequence} <= seen
 
 
 def test_cue_questions_come_in_pairs_of_equal_words_and_different_answers(splits: Splits) -> None:

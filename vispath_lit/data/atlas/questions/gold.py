@@ -27,6 +27,7 @@ class GoldPaths:
     def __init__(self, graph: KnowledgeGraph, starts: Starts, plan: Plan) -> None:
         self._graph, self._starts, self._plan = graph, starts, plan
         self._relations = [graph.relation_id(r) for r in range(graph.num_relations)]
+        self._known: Ints = np.zeros(0, dtype=np.int64)
         self._held = HoldOut.of(graph, plan.seed)
         self._border_like = [r for r, name in enumerate(self._relations) if "border" in name]
         self._in_country = graph.relation_index("in_country")
@@ -64,7 +65,7 @@ class GoldPaths:
         return [w.select(~self._held.new_sequence(w)) for w in usable]
 
     def picks(self, split: str, walks: Sequence[Walks]) -> list[Pick]:
-        """The gold paths of one split."""
+        """The gold paths of one split; training comes first, as the others use its relations only."""
         rng = np.random.default_rng([self._plan.seed, SPLITS.index(split)])
         caps = self._plan.caps.get(split, Caps())
         picker = Picker(self._plan.size(split), self._starts.kinds(), caps, rng)
@@ -77,8 +78,13 @@ class GoldPaths:
                 part = part.select(sequence & ~relation)
             else:
                 part = part.select(~sequence & ~relation)
+            if split != "train":
+                part = part.select(np.isin(part.relations, self._known).all(axis=1))
             asked = picker.take(part, count // PARAPHRASED, self._paraphrased(hops)) if split == "test" else 0
             picker.take(part, count - asked)
+        if split == "train":
+            trained = {r for pick in picker.picks for r in pick.relations}
+            self._known = np.array(sorted(trained | set(self._held.relations.tolist())), dtype=np.int64)
         return picker.picks
 
     def _paraphrased(self, hops: int) -> Wanted:
