@@ -79,7 +79,7 @@ class GoldPaths:
             else:
                 part = part.select(~sequence & ~relation)
             if split != "train":
-                part = part.select(np.isin(part.relations, self._known).all(axis=1))
+                part = part.select(np.asarray(np.isin(part.relations, self._known).all(axis=1)))
             asked = picker.take(part, count // PARAPHRASED, self._paraphrased(hops)) if split == "test" else 0
             picker.take(part, count - asked)
         if split == "train":
