@@ -2,12 +2,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-import numpy as np
 import pytest
 import torch
 
 from vispath_lit.data.datamodule import QuestionDataModule, SeededBatches
-from vispath_lit.data.states import HopStates, QuestionBatch, StateBuilder, StateSettings, sample_edges
+from vispath_lit.data.states import HopStates, QuestionBatch, StateBuilder, StateSettings
 from vispath_lit.data.supervision import supervise
 from vispath_lit.errors import ConfigError, DataError
 from vispath_lit.kg.frontier import expand
@@ -159,16 +158,22 @@ def test_a_gold_edge_outside_the_candidate_set_ends_the_walk(toy_graph: Knowledg
         assert batch.next(first, batch.siblings(first)) is None
 
 
-def test_sampling_keeps_every_positive_and_the_order() -> None:
-    rng = np.random.default_rng(0)
-    edge_path = np.repeat([0, 1, 3], [5, 40, 12])
-    positive = np.zeros(57, dtype=bool)
-    positive[[7, 30, 44, 50]] = True
-    rows = sample_edges(edge_path, positive, 10, rng)
-    assert (np.diff(rows) > 0).all()
-    assert np.bincount(edge_path[rows]).tolist() == [5, 10, 0, 10]
-    assert set(np.flatnonzero(positive)) <= set(rows)
-    assert len(sample_edges(edge_path, np.ones(57, dtype=bool), 10, rng)) == 57
+def test_a_hub_is_sampled_evenly_over_its_relations_with_every_positive(make_graph: MakeGraph) -> None:
+    triples = [(0, 0, t) for t in range(1, 200)] + [(0, r, 200 + r) for r in range(1, 6)]
+    graph = make_graph(210, 6, triples)
+    gold = tuple((("r0", f"e{t}"),) for t in (3, 7, 150))
+    data = supervise(graph, [Question(id="hub", text="?", topic_entity="e0", gold_paths=gold)])
+    for seed in range(5):
+        batch = StateBuilder(graph, data, [ANALYSIS], StateSettings(edges=12)).batch([0], [seed])
+        states = batch.first()
+        relation, tail = states.frontier.relation.tolist(), states.frontier.tail.tolist()
+        assert len(relation) == 12
+        assert set(range(1, 6)) <= set(relation)
+        assert {3, 7, 150} <= set(tail)
+        assert list(zip(relation, tail, strict=True)) == sorted(zip(relation, tail, strict=True))
+        assert tail[states.gold_edge[0]] in (3, 7, 150)
+    everything = StateBuilder(graph, data, [ANALYSIS], StateSettings(edges=300)).batch([0], [0]).first()
+    assert len(everything.frontier) == 204
 
 
 def test_batches_cover_each_question_once_an_epoch_in_a_new_order() -> None:

@@ -321,8 +321,6 @@ def test_widths_that_heads_do_not_divide_are_refused(graph: KnowledgeGraph, enco
         LearnedIntent(graph, encoder, width=10, heads=4)
     with pytest.raises(ConfigError, match=r"chain_scorer\.width is 10"):
         LearnedChainScorer(graph, encoder, width=10, heads=4)
-    with pytest.raises(ConfigError, match=r"analyzer\.width is 10"):
-        LearnedDepthAnalyzer(EvenAnalyzer(), encoder, width=10, heads=4)
 
 
 def test_a_fixed_intent_cannot_be_trained(graph: KnowledgeGraph, encoder: WordEncoder) -> None:

@@ -33,12 +33,13 @@ class StateSettings:
 
     Attributes:
         paths: partial paths a state, the accepted one included (M3 of the search).
-        edges: candidate edges a path in training: every positive and a seeded sample of the others.
+        edges: candidate edges a path in training: every positive and a seeded sample of the others, in which
+            relations count evenly.
         inverse, hub_cap, backtrack: as in the search; see `kg.frontier.expand`.
     """
 
     paths: int = 3
-    edges: int = 512
+    edges: int = 128
     inverse: bool = True
     hub_cap: int | None = None
     backtrack: bool = True
@@ -149,14 +150,29 @@ class QuestionBatch:
 
         A relation is as likely as any other, however many tails it has.
         """
-        edge_path = states.frontier.edge_path.numpy()
-        group = edge_path * (2 * self.graph.num_relations) + states.frontier.relation.numpy()
-        _, member, size = np.unique(group, return_inverse=True, return_counts=True)
-        key = self.rng.gumbel(size=len(group)) - np.log(size[member])
+        frontier = states.frontier
         rejected = np.flatnonzero(states.weight.numpy() == 0)
+        group = frontier.edge_path.numpy() * (2 * self.graph.num_relations) + frontier.relation.numpy()
+        key = _balanced_keys(group[rejected], self.rng)
         state = states.edge_state.numpy()[rejected]
-        order = np.lexsort((-key[rejected], state))
+        order = np.lexsort((key, state))
         return torch.from_numpy(rejected[order[_rank(state[order]) < self.settings.paths - 1]])
+
+    def _sample(self, frontier: Frontier, positive: Bools) -> Ints:
+        """Rows of at most `settings.edges` edges a path and every positive, in their order.
+
+        Relations are kept evenly: of a hub's thousands of tails of one relation a sample suffices.
+        """
+        edge_path, limit = frontier.edge_path.numpy(), self.settings.edges
+        large = np.flatnonzero((np.bincount(edge_path) > limit)[edge_path])
+        if not len(large):
+            return np.arange(len(edge_path))
+        group = edge_path[large] * (2 * self.graph.num_relations) + frontier.relation.numpy()[large]
+        key = np.where(positive[large], -np.inf, _balanced_keys(group, self.rng))
+        order = large[np.lexsort((key, edge_path[large]))]
+        keep = np.ones(len(edge_path), dtype=bool)
+        keep[order] = (_rank(edge_path[order]) < limit) | positive[order]
+        return np.flatnonzero(keep)
 
     def _length(self, question: int) -> int:
         paths = self.accepted[question]
@@ -174,7 +190,7 @@ class QuestionBatch:
         )
         asked = question.tolist()
         weight, gold = self._weights(frontier, accepted, asked)
-        kept = sample_edges(frontier.edge_path.numpy(), weight > 0, settings.edges, self.rng)
+        kept = self._sample(frontier, weight > 0)
         place = np.searchsorted(kept, gold)
         return HopStates(
             States([self.queries[q] for q in asked], [self.analyses[q] for q in asked], paths),
@@ -245,22 +261,16 @@ class StateBuilder:
         )
 
 
-def sample_edges(edge_path: Ints, positive: Bools, limit: int, rng: np.random.Generator) -> Ints:
-    """Rows of at most `limit` edges a path, in their order: every positive and a random sample of the others.
+def _balanced_keys(group: Ints, rng: np.random.Generator) -> NDArray[np.float64]:
+    """`[n]` random keys whose smallest are drawn from the groups evenly, however large a group is.
 
-    Args:
-        edge_path: `[E]`, non-decreasing.
-        positive: `[E]`.
+    `group` is `[n]`, equal values adjacent.
     """
-    count = np.bincount(edge_path)
-    large = np.flatnonzero((count > limit)[edge_path])
-    if not len(large):
-        return np.arange(len(edge_path))
-    keep = np.ones(len(edge_path), dtype=bool)
-    key = np.where(positive[large], -1.0, rng.random(len(large)))
-    order = large[np.lexsort((key, edge_path[large]))]
-    keep[order] = (_rank(edge_path[order]) < limit) | positive[order]
-    return np.flatnonzero(keep)
+    first = np.flatnonzero(np.diff(group, prepend=-1))
+    size = np.diff(first, append=len(group))
+    # An exponential variable of rate 1 / size is `size` times one of rate 1.
+    keys: NDArray[np.float64] = rng.exponential(size=len(group)) * np.repeat(size, size)
+    return keys
 
 
 def _rank(group: Ints) -> Ints:

@@ -55,12 +55,10 @@ class GraphFeatures(nn.Module):
 class StepEmbedding(nn.Module):
     """Signed relations and entities as `width` numbers: small networks over their frozen text vectors."""
 
-    def __init__(self, features: GraphFeatures, width: int, dropout: float = 0.0) -> None:
+    def __init__(self, features: GraphFeatures, width: int) -> None:
         super().__init__()
         self.features = features
-        self.of_relation = nn.Sequential(
-            nn.Linear(features.dim, width), nn.GELU(), nn.Dropout(dropout), nn.Linear(width, width)
-        )
+        self.of_relation = nn.Sequential(nn.Linear(features.dim, width), nn.GELU(), nn.Linear(width, width))
         self.direction = nn.Embedding(2, width)
         self.of_type = nn.Linear(features.dim, width)
         nn.init.normal_(self.direction.weight, std=0.1)

@@ -130,7 +130,8 @@ class GuidedWalk:
         depth = self.parts.depth
         if depth is None:
             return
-        logits = depth.depth_logits(batch.queries, batch.analyses)
+        # The base's own analyses: those of the batch may hold the correction already.
+        logits = depth.depth_logits(batch.queries, depth.base.analyze(batch.queries))
         hops = batch.hops.to(logits.device)
         result.add("depth", self.settings.depth_weight * depth_cross_entropy(logits, hops))
         result.count("depth_hit", (logits.argmax(dim=1) + 1 == hops).sum(), len(hops))

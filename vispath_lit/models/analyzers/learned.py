@@ -9,7 +9,6 @@ import torch
 from torch import Tensor, nn
 
 from vispath_lit.errors import ConfigError
-from vispath_lit.models.attention import EncoderLayer
 from vispath_lit.protocols import QuestionAnalyzer, TextEncoder
 from vispath_lit.types import Analysis, Query
 
@@ -24,9 +23,9 @@ class LearnedDepthAnalyzer(nn.Module):
     Args:
         base: the analyzer that is corrected.
         d_max: longest depth that the correction knows; at least as long as the base's distribution.
-        width: of the layer over the question's token states.
-        heads: of its attention; divides `width`.
-        dropout: of its branches.
+        width: of the layer over the pooled token states.
+        heads: ways to pool them.
+        dropout: before the last layer.
     """
 
     def __init__(
@@ -35,19 +34,20 @@ class LearnedDepthAnalyzer(nn.Module):
         text_encoder: TextEncoder,
         d_max: int = 4,
         width: int = 128,
-        heads: int = 4,
+        heads: int = 8,
         dropout: float = 0.1,
     ) -> None:
         super().__init__()
-        if width % heads:
-            raise ConfigError(f"analyzer.width is {width}; it must be a multiple of analyzer.heads, {heads}")
         self._frozen = (base, text_encoder)
         self.d_max = d_max
-        self.tokens = nn.Sequential(nn.Linear(text_encoder.dim, width), nn.LayerNorm(width))
-        self.reader = EncoderLayer(width, heads, dropout)
-        self.pool = nn.Linear(width, heads)
-        self.norm = nn.LayerNorm(width * heads)
-        self.out = nn.Linear(width * heads, d_max)
+        self.pool = nn.Linear(text_encoder.dim, heads)
+        self.merge = nn.Sequential(
+            nn.LayerNorm(heads * text_encoder.dim),
+            nn.Linear(heads * text_encoder.dim, width),
+            nn.GELU(),
+            nn.Dropout(dropout),
+        )
+        self.out = nn.Linear(width, d_max)
         nn.init.zeros_(self.out.weight)
         nn.init.zeros_(self.out.bias)
 
@@ -70,10 +70,9 @@ class LearnedDepthAnalyzer(nn.Module):
         device = self.out.weight.device
         with torch.no_grad():
             states, mask = (x.to(device) for x in self._frozen[1].tokens([q.text for q in queries]))
-        hidden = self.reader(self.tokens(states), mask)
-        weights = self.pool(hidden).masked_fill(~mask[:, :, None], float("-inf")).softmax(dim=1)
-        pooled = torch.einsum("slh,slw->shw", weights, hidden).flatten(1)
-        correction: Tensor = self.out(self.norm(pooled))
+        weights = self.pool(states).masked_fill(~mask[:, :, None], float("-inf")).softmax(dim=1)
+        pooled = torch.einsum("slh,sld->shd", weights, states).flatten(1)
+        correction: Tensor = self.out(self.merge(pooled))
         return self._base_logits(analyses, device) + correction
 
     def _base_logits(self, analyses: Sequence[Analysis], device: torch.device) -> Tensor:

@@ -29,7 +29,7 @@ class LearnedChainScorer(nn.Module):
     Args:
         width: of the transformer layer.
         heads: of its attention; divides `width`.
-        dropout: of its branches.
+        dropout: before its last layer.
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class LearnedChainScorer(nn.Module):
         dim = text_encoder.dim
         self.heads = heads
         self.features = GraphFeatures(graph, text_encoder)
-        self.steps = StepEmbedding(self.features, width, dropout)
+        self.steps = StepEmbedding(self.features, width)
         self.shift = nn.Linear(dim, dim, bias=False)
         self.asked = nn.Linear(3 * dim, width)
         self.hop = nn.Embedding(DEEPEST, width)

@@ -43,7 +43,7 @@ class LearnedEdgeScorer(nn.Module):
         dim = text_encoder.dim
         self.width = width
         self.features = GraphFeatures(graph, text_encoder)
-        self.steps = StepEmbedding(self.features, width, dropout)
+        self.steps = StepEmbedding(self.features, width)
         self.register_buffer("neighbourhood", neighbourhood, persistent=False)
         near = 0 if neighbourhood is None else neighbourhood.shape[1]
         self.sizes = [dim, width, width, PLACES, near]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import cast
 
 import torch
 from torch import Tensor, nn
@@ -28,17 +29,17 @@ class Reading:
 
     Attributes:
         question: `[S, d]`, SBERT(Q).
-        memory: `[S, L, width]`.
+        memory: for each layer of the decoder its keys and values `[S, L, 2 * width]`.
         mask: `[S, L]` bool, True is something.
     """
 
     question: Tensor
-    memory: Tensor
+    memory: Sequence[Tensor]
     mask: Tensor
 
     def select(self, rows: Tensor) -> Reading:
         """The questions at `rows`."""
-        return Reading(self.question[rows], self.memory[rows], self.mask[rows])
+        return Reading(self.question[rows], [layer[rows] for layer in self.memory], self.mask[rows])
 
 
 class LearnedIntent(nn.Module):
@@ -50,7 +51,7 @@ class LearnedIntent(nn.Module):
         width: of the decoder.
         layers: of the decoder.
         heads: of each attention; divides `width`.
-        dropout: of attention and residual branches.
+        dropout: of residual branches.
         word_dropout: share of question tokens hidden in training.
     """
 
@@ -72,7 +73,7 @@ class LearnedIntent(nn.Module):
         self._frozen = (graph, text_encoder)
         self.word_dropout = word_dropout
         self.features = GraphFeatures(graph, text_encoder)
-        self.steps = StepEmbedding(self.features, width, dropout)
+        self.steps = StepEmbedding(self.features, width)
         self.tokens = nn.Sequential(nn.Linear(text_encoder.dim, width), nn.LayerNorm(width))
         self.reader = EncoderLayer(width, heads, dropout)
         self.position = nn.Embedding(DEEPEST + 2, width)
@@ -94,16 +95,19 @@ class LearnedIntent(nn.Module):
             hidden = torch.rand(mask.shape, device=device) < self.word_dropout
             hidden[:, 0] = False
             mask = mask & ~hidden
-        return Reading(question, self.reader(self.tokens(states), mask), mask)
+        read = self.reader(self.tokens(states), mask)
+        layers = [cast(DecoderLayer, layer) for layer in self.decoder]
+        return Reading(question, [layer.shared.project(read) for layer in layers], mask)
 
     def forward(self, states: States, reading: Reading | None = None) -> Intents:
         """Intents of P partial paths; `reading` where the questions have been read before."""
         read = self.read(states.queries) if reading is None else reading
-        row = states.paths.state.to(read.memory.device)
+        row = states.paths.state.to(read.question.device)
+        own = read.select(row)
         x = self._embed(states.paths)
-        for layer in self.decoder:
-            x = layer(x, read.memory, read.mask, row)
-        vectors = read.question[row] + self.out(self.norm(x[:, -1]))
+        for number, (layer, memory) in enumerate(zip(self.decoder, own.memory, strict=True), 1):
+            x = layer(x, memory, own.mask, last=number == len(self.decoder))
+        vectors = own.question + self.out(self.norm(x[:, -1]))
         return Intents(vectors, read.question, [""] * len(states))
 
     def phrases(self, intents: Tensor, top: int = 3) -> list[str]:
