@@ -132,9 +132,14 @@ def data_atlas(
 ) -> None:
     """Build Atlas, the embedded graph and its questions, and print their statistics."""
     from vispath_lit.data.atlas.build import build_atlas
+    from vispath_lit.data.atlas.questions.statistics import statistics_table
 
     found = build_atlas(folder, workers=workers)
-    print(json.dumps(found, ensure_ascii=False, indent=None if as_json else 2))
+    if as_json:
+        print(json.dumps(found, ensure_ascii=False))
+    else:
+        out.print({key: value for key, value in found["graph"].items() if not isinstance(value, dict)})
+        out.print(statistics_table(found["questions"]["splits"]))
 
 
 @data_app.command("show")
