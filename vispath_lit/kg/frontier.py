@@ -18,6 +18,7 @@ from vispath_lit.kg.store import KnowledgeGraph
 from vispath_lit.types import Frontier, Paths
 
 log = logging.getLogger(__name__)
+FEW_ROWS = 8  # Up to so many rows are searched one by one.
 
 
 def expand(
@@ -170,6 +171,12 @@ def _relation_rows(
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Where the edges of relation `wanted` begin and end in each row, by bisection in all rows at once."""
     start, stop = indptr[entities], indptr[entities + 1]
+    if len(entities) <= FEW_ROWS:
+        value = relation.dtype.type(wanted)
+        rows = [relation[low:high] for low, high in zip(start.tolist(), stop.tolist(), strict=True)]
+        begin = np.array([np.searchsorted(row, value, "left") for row in rows], dtype=np.int64)
+        end = np.array([np.searchsorted(row, value, "right") for row in rows], dtype=np.int64)
+        return start + begin, start + end
     return _bisect(relation, start, stop, wanted), _bisect(relation, start, stop, wanted + 1)
 
 
