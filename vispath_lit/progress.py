@@ -21,9 +21,13 @@ console = Console(stderr=True)
 
 
 def track(items: Iterable[T], description: str, total: int | None = None) -> Iterator[T]:
-    """Yields `items` under a bar with elapsed and remaining time; silent where stderr is no terminal."""
+    """Yields `items` under a bar with elapsed and remaining time; where stderr is no terminal, under one line."""
     if total is None and isinstance(items, Sized):
         total = len(items)
+    if not console.is_terminal:
+        console.print(description, highlight=False, soft_wrap=True)
+        yield from items
+        return
     columns = (
         SpinnerColumn(),
         TextColumn("{task.description}"),
@@ -32,7 +36,7 @@ def track(items: Iterable[T], description: str, total: int | None = None) -> Ite
         TimeElapsedColumn(),
         TimeRemainingColumn(),
     )
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+    with Progress(*columns, console=console, transient=True) as bar:
         task = bar.add_task(description, total=total)
         for item in items:
             yield item
