@@ -11,6 +11,7 @@ import typer
 from rich.console import Console
 
 from vispath_lit.errors import VisPathError
+from vispath_lit.kg.faults import OnError
 from vispath_lit.launch.main import report
 
 app = typer.Typer(
@@ -98,7 +99,7 @@ def predict(
 def kg_build(
     folder: Annotated[Path, typer.Argument(help="Holds triples.tsv, entities.tsv and relations.tsv.")],
     store: Annotated[Path, typer.Argument(metavar="OUT", help="The store to write.")],
-    on_error: Annotated[str, typer.Option(help="fail at the first bad line, or skip them.")] = "fail",
+    on_error: Annotated[OnError, typer.Option(help="fail at the first bad line, or skip them.")] = "fail",
     as_json: Json = False,
 ) -> None:
     """Build a memory-mapped store from a graph folder."""

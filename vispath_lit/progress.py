@@ -21,7 +21,7 @@ console = Console(stderr=True)
 
 
 def track(items: Iterable[T], description: str, total: int | None = None) -> Iterator[T]:
-    """Yields `items` under a bar with elapsed and remaining time; where stderr is no terminal, under one line."""
+    """Yields `items` under a bar with elapsed and remaining time; one line where stderr is no terminal."""
     if total is None and isinstance(items, Sized):
         total = len(items)
     if not console.is_terminal:

@@ -9,6 +9,7 @@ import tempfile
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 from vispath_lit.data.atlas.graph import write_graph
 from vispath_lit.data.atlas.questions.make import make_questions
@@ -21,7 +22,7 @@ PARTS = ("graph", "store", "questions", "cues.json", "ATTRIBUTIONS.md", "statist
 """What a build writes; the last one is the sign of a whole build."""
 
 
-def build_atlas(out: Path, *, workers: int | None = None, plan: Plan | None = None) -> dict[str, object]:
+def build_atlas(out: Path, *, workers: int | None = None, plan: Plan | None = None) -> dict[str, Any]:
     """Builds Atlas into `out` and returns its statistics; the same packages give the same bytes.
 
     The parts are made beside `out` and moved in when all are whole.
@@ -48,7 +49,7 @@ def build_atlas(out: Path, *, workers: int | None = None, plan: Plan | None = No
 
 def build_questions(
     folder: Path, summary: Mapping[str, object], *, workers: int | None = None, plan: Plan | None = None
-) -> dict[str, object]:
+) -> dict[str, Any]:
     """Store, questions and `statistics.json` for the graph and the `cues.json` in `folder`.
 
     Args:
@@ -63,7 +64,7 @@ def build_questions(
         workers=workers or os.cpu_count() or 1,
         plan=plan,
     )
-    found: dict[str, object] = {
+    found: dict[str, Any] = {
         "graph": {**summary, "fingerprint": report.fingerprint},
         "questions": questions,
     }
