@@ -14,9 +14,9 @@ from vispath_lit.errors import ConfigError
 from vispath_lit.kg.frontier import expand
 from vispath_lit.protocols import TextStage
 from vispath_lit.search import discovery
+from vispath_lit.search.beams import starts
 from vispath_lit.search.discovery import frontiers
 from vispath_lit.search.grounding import alignment_scores, promote
-from vispath_lit.search.loop import starts
 from vispath_lit.search.pruning import objective_texts, pick, split
 from vispath_lit.search.settings import SearchSettings
 from vispath_lit.types import Analysis, Candidate, Evidence, Intents, Path, Paths, Query, Rows, States

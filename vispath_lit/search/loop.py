@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import cast
 
@@ -28,14 +27,15 @@ from vispath_lit.protocols import (
     TextProvider,
 )
 from vispath_lit.search.answering import Walk, bound_depth
+from vispath_lit.search.beams import remaining, starts
 from vispath_lit.search.discovery import discover
 from vispath_lit.search.grounding import validate
 from vispath_lit.search.pruning import examine, objective_texts, rank_by_edge, rank_chains, split
 from vispath_lit.search.settings import SearchSettings
+from vispath_lit.search.trace import Hop, traces
 from vispath_lit.types import (
     Candidate,
     Evidence,
-    HopTrace,
     Intents,
     Path,
     Paths,
@@ -44,25 +44,6 @@ from vispath_lit.types import (
     Query,
     States,
 )
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Hop:
-    """What one hop did for S questions.
-
-    Attributes:
-        intents: one row a partial path.
-        edges: `[S]` long, the edges on each question's frontier before Eq. 5's cut.
-        discovered: P_cand; scores are edge logits.
-        chains: at most M2 a question, best first.
-        kept: at most M3 a question, best first; the next hop's partial paths.
-    """
-
-    intents: Intents
-    edges: Tensor
-    discovered: Paths
-    chains: Paths
-    kept: Paths
 
 
 class Searcher:
@@ -224,41 +205,3 @@ class Searcher:
             statement="" if walk.evidence is None else walk.evidence.statement,
             trace=tuple(walk.trace),
         )
-
-
-def starts(entities: Sequence[int]) -> Paths:
-    """One path of length 0 a question."""
-    return Paths.starts(torch.tensor(entities, dtype=torch.long), torch.arange(len(entities)))
-
-
-def remaining(kept: Paths, going: Sequence[bool]) -> Paths:
-    """The kept paths of the questions that go on, with those numbered anew from 0."""
-    on = torch.tensor(going, dtype=torch.bool)
-    number = torch.cumsum(on, 0) - 1
-    mine = kept.select(torch.nonzero(on[kept.state])[:, 0])
-    return Paths(mine.entities, mine.relations, number[mine.state], mine.scores, mine.log_likelihood)
-
-
-def traces(
-    step: Hop, kept: Sequence[Sequence[Path]], evidence: Sequence[Evidence | None], settings: SearchSettings
-) -> list[HopTrace]:
-    """What a hop did, a record a question; as much of it as `settings.trace` asks for."""
-    states = len(kept)
-    if settings.trace == "none":
-        return []
-    edges = step.edges.tolist()
-    nothing: list[Sequence[Path]] = [()] * states
-    full = settings.trace == "full"
-    discovered: Sequence[Sequence[Path]] = split(step.discovered, states) if full else nothing
-    chains: Sequence[Sequence[Path]] = split(step.chains, states) if full else nothing
-    return [
-        HopTrace(
-            intent=step.intents.texts[i],
-            edges=edges[i],
-            discovered=tuple(discovered[i]),
-            chains=tuple(chains[i]),
-            kept=tuple(kept[i]),
-            answerability=0.0 if judged is None else judged.answerability,
-        )
-        for i, judged in enumerate(evidence)
-    ]

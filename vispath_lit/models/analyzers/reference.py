@@ -11,7 +11,7 @@ IN_PICTURE = rf"(?:in|on|by|from|at) (?:the|this|our|your) (?:[\w'’-]+ ){{0,2}
 POINTED = (
     rf"(?:(?:that |which |who )?(?:(?:is|are|was|were|you|we|can|see) )*(?:{MARKED}|here|above|below|see)"
     rf"(?: (?:to us|here|{IN_PICTURE}|in (?:colour|color|outline)))?|{IN_PICTURE}|"
-    rf"(?:that |which )?the (?:[\w'’-]+ ){{0,2}}?(?:{PICTURE}) (?:marks|shows|depicts|displays|points (?:to|at)))"
+    rf"(?:that |which )?the (?:[\w'’-]+ ){{0,2}}?(?:{PICTURE}) (?:marks|shows|depicts|displays|points to))"
 )
 HERE = r"(?:this|these) [\w-]+(?: [\w-]+ (?:to|for|of|from|on|in)\b)?"
 WORDS = r"(?:[\w-]+ ){0,3}?[\w-]+"
@@ -20,7 +20,7 @@ REFERENCES = tuple(
     for pattern in (
         rf"\bthe (?P<noun>{WORDS}),? (?:(?:that|which|who|whose) (?:(?!the\b)[\w-]+ ){{0,4}}?)?{HERE}",
         rf"\bthe (?P<noun>{WORDS}),? whose (?:[\w-]+ ){{1,5}}?{POINTED}\b",
-        rf"\bthe (?P<noun>{WORDS}) (?:that |which )?(?:[\w-]+ed|[\w-]+ing|has|have|bears|carries|[\w-]+ itself) "
+        rf"\bthe (?P<noun>{WORDS}) (?:that |which )?(?:[\w-]+ed|[\w-]+ing|has|bears|carries|[\w-]+ itself) "
         rf"(?:by |with )?the (?:[\w-]+ ){{1,3}}?{POINTED}\b",
         rf"\b(?:the|this|that|these|those) (?P<noun>{WORDS}),? {POINTED}\b",
         rf"\bthe (?:{MARKED}) (?P<noun>[\w-]+)\b",
