@@ -12,6 +12,8 @@ from PIL import Image, ImageDraw
 from vispath_lit.kg.build import build
 from vispath_lit.kg.store import KnowledgeGraph
 
+pytest_plugins = ("search_fixtures", "atlas_fixtures")  # found by `pythonpath` in pyproject.toml
+
 ENTITIES = """\
 id\tlabel\taliases\ttype\tdescription
 fr\tFrance\tFrench Republic|République française\tcountry\tA country in western Europe.

@@ -23,7 +23,7 @@ def targets(node: object) -> list[DictConfig]:
     if not isinstance(node, DictConfig):
         return []
     found = [node] if "_target_" in node else []
-    for key in node:
+    for key in map(str, node):
         if not OmegaConf.is_missing(node, key) and not OmegaConf.is_interpolation(node, key):
             found += targets(node[key])
     return found

@@ -219,7 +219,7 @@ def test_likelihood_counts_by_its_mean_over_steps(graph: KnowledgeGraph, encoder
     states, frontier = states_and_frontier(graph, 1, questions=2)
     scorer = LearnedChainScorer(graph, encoder, width=8).eval()
     with torch.no_grad():
-        scorer.likelihood.fill_(0.5)
+        scorer.likelihood.fill_(0.05)
     chains = states.paths.extend(frontier.edge_path, frontier.relation, frontier.tail)
     plain = Paths(chains.entities, chains.relations, chains.state, chains.scores)
     counted = Paths(chains.entities, chains.relations, chains.state, chains.scores, torch.randn(len(chains)))
