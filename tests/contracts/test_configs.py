@@ -63,7 +63,7 @@ def test_each_choice_composes_alone(group: str, choice: str) -> None:
     config = load_config("train", [f"parts/{group}={choice}"])
     assert (
         OmegaConf.load(conf_dir() / "parts" / group / f"{choice}.yaml")["_target_"]
-        == config.parts[group]["_target_"]
+        == OmegaConf.select(config, f"parts.{group}._target_")
     )
 
 
