@@ -45,8 +45,8 @@ class DistillSettings:
     """
 
     seed: int = 0
-    edges: int = 60_000
-    walks: int = 15_000
+    edges: int = 40_000
+    walks: int = 10_000
     hops: int = 4
     held_out: float = 0.05
     edge_steps: int = 1500
