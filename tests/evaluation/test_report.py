@@ -14,13 +14,11 @@ import pytest
 from evaluation_world import TrigramEncoder, WordWalker, toy_questions
 from PIL import Image
 
-from vispath_lit.errors import DataError
 from vispath_lit.evaluation.comparison import assemble
 from vispath_lit.evaluation.evaluator import Evaluation, evaluate
-from vispath_lit.evaluation.records import Record, Walk, write_records
+from vispath_lit.evaluation.records import Record, Walk
 from vispath_lit.evaluation.report import sample, where_lost, write_report
 from vispath_lit.kg.store import KnowledgeGraph
-from vispath_lit.launch.record import RunRecord
 from vispath_lit.types import Question
 
 HOSTILE = '<script>alert("x")</script><img src=x onerror=alert(1)>'
@@ -213,20 +211,3 @@ def test_the_sample_is_seeded_and_from_every_group(both: tuple[Evaluation, Evalu
 )
 def test_places_in_words(place: str | None, words: str) -> None:
     assert words in where_lost(place)
-
-
-def test_the_report_of_a_finished_run_can_be_written_anew(
-    both: tuple[Evaluation, Evaluation], questions: list[Question], tmp_path: Path
-) -> None:
-    run = RunRecord(tmp_path / "run")
-    with pytest.raises(DataError, match="no finished run"):
-        run.rebuild_report()
-    write_records(run.predictions(), both[0].records)
-    write_records(run.predictions(fixed=True), both[1].records)
-    run.metrics(metrics(both))
-    write_report(tmp_path / "first.html", metrics(both), both[0].records, questions, fixed=both[1].records)
-    again = Page(run.rebuild_report(questions).read_text(encoding="utf8"))
-    first = Page((tmp_path / "first.html").read_text(encoding="utf8"))
-    assert again.tags == first.tags
-    assert again.words == first.words
-    assert "img" not in Page(run.rebuild_report().read_text(encoding="utf8")).tags

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from vispath_lit.errors import ConfigError, UnknownEntityError
 from vispath_lit.kg.frontier import expand, follow
 from vispath_lit.kg.store import KnowledgeGraph
-from vispath_lit.kg.walks import hop_distance
 from vispath_lit.types import Frontier, Paths
 
 N, R = 6, 3
@@ -102,29 +101,6 @@ def test_follow_equals_the_slow_definition(
     for signed in walk:
         reached = {t for e in reached for s, t in slow_edges(set(triples), e, True) if s == signed}
     assert follow(graph, start, walk).tolist() == sorted(reached)
-
-
-@quick
-@given(
-    triples=TRIPLES,
-    sources=st.lists(st.integers(0, N - 1), max_size=2),
-    max_hops=st.integers(0, 4),
-    way=st.sampled_from(["both", "forwards", "backwards"]),
-)
-def test_distance_equals_the_slow_definition(
-    make_graph: MakeGraph, triples: list[Triple], sources: list[int], max_hops: int, way: str
-) -> None:
-    graph = make_graph(N, R, triples)
-    steps = {(h, t) for h, _, t in triples if way != "backwards"} | {
-        (t, h) for h, _, t in triples if way != "forwards"
-    }
-    expected = [0 if e in sources else -1 for e in range(N)]
-    for hop in range(1, max_hops + 1):
-        for a, b in steps:
-            if expected[a] == hop - 1 and expected[b] < 0:
-                expected[b] = hop
-    found = hop_distance(graph, sources, max_hops, inverse=way == "both", backwards=way == "backwards")
-    assert found.tolist() == expected
 
 
 def test_a_cap_is_shared_among_relations(make_graph: MakeGraph) -> None:

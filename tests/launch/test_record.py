@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -13,7 +12,7 @@ from vispath_lit.errors import ConfigError, DataError
 from vispath_lit.evaluation.metrics import MetricError
 from vispath_lit.launch.record import REDACTED, RunRecord, latest_run, point_latest, versions, without_secrets
 
-NOON = datetime(2026, 11, 30, 12, 0, 0)
+NOON = "2026-11-30_12-00-00"
 
 
 @pytest.mark.parametrize(
@@ -79,7 +78,7 @@ def test_versions_name_packages_but_no_place() -> None:
 
 
 def test_files_of_a_run(tmp_path: Path) -> None:
-    run = RunRecord.create(tmp_path / "outputs", "train", NOON)
+    run = RunRecord(tmp_path / "outputs" / "train" / NOON)
     assert run.folder == tmp_path / "outputs" / "train" / "2026-11-30_12-00-00"
     run.config({"seed": 3, "chat": {"api_key": "hunter2", "max_tokens": 9}})
     run.versions()
@@ -116,17 +115,10 @@ def test_names_of_prediction_files_differ(tmp_path: Path) -> None:
     assert run.predictions("given_start", fixed=True).name == "predictions.fixed.given_start.jsonl"
 
 
-def test_two_runs_of_one_second_do_not_share_a_folder(tmp_path: Path) -> None:
-    names = [RunRecord.create(tmp_path, "eval", NOON).folder.name for _ in range(3)]
-    assert names == ["2026-11-30_12-00-00", "2026-11-30_12-00-00-2", "2026-11-30_12-00-00-3"]
-    with pytest.raises(ConfigError, match=r"\.\./x"):
-        RunRecord.create(tmp_path, "../x", NOON)
-
-
 def test_latest_moves_to_the_newest_run(tmp_path: Path) -> None:
     outputs = tmp_path / "outputs"
-    first = RunRecord.create(outputs, "train", NOON).folder
-    second = RunRecord.create(outputs, "eval", NOON).folder
+    first = RunRecord(outputs / "train" / NOON).folder
+    second = RunRecord(outputs / "eval" / NOON).folder
     for run in (first, second, second, first):
         latest = point_latest(run)
         assert latest == outputs / "latest"
@@ -145,7 +137,7 @@ def test_latest_is_a_text_file_where_links_are_not_possible(
         raise OSError("no right to make links")
 
     monkeypatch.setattr(Path, "symlink_to", refuse)
-    run = RunRecord.create(tmp_path, "train", NOON).folder
+    run = RunRecord(tmp_path / "train" / NOON).folder
     latest = point_latest(run)
     assert latest.read_text() == "train/2026-11-30_12-00-00\n"
     assert latest_run(tmp_path) == run.resolve()
@@ -159,7 +151,7 @@ def test_latest_that_leads_nowhere_is_refused(tmp_path: Path) -> None:
         latest_run(tmp_path)
     (tmp_path / "latest").unlink()
     (tmp_path / "latest").mkdir()
-    run = RunRecord.create(tmp_path, "train", NOON).folder
+    run = RunRecord(tmp_path / "train" / NOON).folder
     with pytest.raises(ConfigError, match="is a folder"):
         point_latest(run)
     with pytest.raises(ConfigError, match="lies outside"):

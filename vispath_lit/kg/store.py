@@ -260,11 +260,6 @@ class KnowledgeGraph:
         }
 
 
-def open_graph(path: str | Path) -> KnowledgeGraph:
-    """`KnowledgeGraph.open` as a function, for configs."""
-    return KnowledgeGraph.open(path)
-
-
 def _take(column: Any, indices: Iterable[int] | Ints | Tensor) -> list[str]:
     rows = np.asarray(indices, dtype=np.int64)
     if rows.ndim != 1:

@@ -18,8 +18,7 @@ import os
 import platform
 import re
 import tempfile
-from collections.abc import Mapping, Sequence
-from datetime import datetime
+from collections.abc import Mapping
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -29,9 +28,6 @@ from omegaconf import OmegaConf
 from vispath_lit.errors import ConfigError, DataError
 from vispath_lit.evaluation.comparison import NOTHING
 from vispath_lit.evaluation.files import write_json, write_text
-from vispath_lit.evaluation.records import read_records
-from vispath_lit.evaluation.report import write_report
-from vispath_lit.types import Question
 
 REDACTED = "<removed>"
 LATEST = "latest"
@@ -44,31 +40,22 @@ _IN_TEXT = re.compile(r"(?i)\b(bearer|basic)\s+[\w.~+/=-]{8,}")
 
 
 class RunRecord:
-    """Writes the files of one run folder, each by a temporary name that is renamed."""
+    """Writes the files of one run folder, each by a temporary name that is renamed.
+
+    Raises:
+        ConfigError: a folder that cannot be made or written to.
+    """
 
     def __init__(self, folder: str | Path) -> None:
         self.folder = Path(folder).absolute()
-        self.folder.mkdir(parents=True, exist_ok=True)
-
-    @classmethod
-    def create(cls, root: str | Path, job: str, time: datetime) -> RunRecord:
-        """A new folder `root/job/time`; a run in the same second gets `-2`, `-3`, ... behind it.
-
-        Raises:
-            ConfigError: a job name that is no plain folder name.
-        """
-        if not re.fullmatch(r"[\w][\w.+-]*", job):
-            raise ConfigError(f"job={job!r}: expected letters, digits, '.', '_', '+' or '-'")
-        stamp = f"{time:%Y-%m-%d_%H-%M-%S}"
-        number = 1
-        while True:
-            folder = Path(root) / job / (stamp if number == 1 else f"{stamp}-{number}")
-            try:
-                folder.mkdir(parents=True)
-            except FileExistsError:
-                number += 1
-            else:
-                return cls(folder)
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryFile(dir=self.folder):  # A run's hours must not end at its first file.
+                pass
+        except OSError as error:
+            raise ConfigError(
+                f"run_dir: {self.folder} cannot be written to ({error.strerror}); name another folder"
+            ) from error
 
     def config(self, resolved: Mapping[str, object]) -> None:
         """Writes `config.yaml` from plain containers (`OmegaConf.to_container(..., resolve=True)`)."""
@@ -95,25 +82,6 @@ class RunRecord:
     def report(self) -> Path:
         """Where the report goes."""
         return self.folder / "report.html"
-
-    def rebuild_report(self, questions: Sequence[Question] = (), *, seed: int = 0) -> Path:
-        """Writes the report anew from what the folder holds; `questions` bring the pictures.
-
-        Raises:
-            DataError: the folder holds no finished run, or a damaged one.
-        """
-        fixed = self.predictions(fixed=True)
-        try:
-            found = json.loads((self.folder / "metrics.json").read_bytes())
-            records = read_records(self.predictions())
-        except (OSError, ValueError) as error:
-            raise DataError(
-                f"{self.folder.name}: no finished run ({error.__class__.__name__}); expected metrics.json "
-                "and predictions.jsonl. Finish the run or choose another one."
-            ) from error
-        against = read_records(fixed) if fixed.is_file() else ()
-        write_report(self.report, found, records, questions, fixed=against, seed=seed)
-        return self.report
 
 
 def without_secrets(value: object) -> object:
