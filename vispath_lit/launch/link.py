@@ -9,7 +9,7 @@ from typing import Any
 from vispath_lit.data.queries import to_query
 from vispath_lit.kg.names import NameIndex
 from vispath_lit.launch.parts import World
-from vispath_lit.progress import console
+from vispath_lit.progress import console, track
 from vispath_lit.types import Question
 
 BATCH = 64
@@ -29,9 +29,10 @@ def link(questions: Sequence[Question], world: World, parts: Mapping[str, Any]) 
             ids = tuple(world.graph.entity_id(entity) for entity in found)
             linked[i] = replace(question, answer_ids=ids)
     lost = [i for i, question in enumerate(linked) if question.topic_entity is None]
-    for first in range(0, len(lost), BATCH):
+    starts = range(0, len(lost), BATCH)
+    for first in track(starts, "finding starts") if lost else ():
         batch = lost[first : first + BATCH]
-        queries = [to_query(linked[i], world.graph, grant_start=False) for i in batch]
+        queries = [to_query(linked[i], world.graph) for i in batch]
         analyses = parts["analyzer"].analyze(queries)
         for i, ranked in zip(batch, parts["grounder"].ground(queries, analyses), strict=True):
             if ranked:

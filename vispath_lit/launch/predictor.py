@@ -20,7 +20,7 @@ from PIL.Image import Image
 from torch import nn
 
 from vispath_lit.data.queries import to_query
-from vispath_lit.errors import CheckpointError, VisPathError
+from vispath_lit.errors import CheckpointError, DataError
 from vispath_lit.kg.cached import store_of
 from vispath_lit.kg.images import load_image
 from vispath_lit.kg.store import KnowledgeGraph
@@ -126,11 +126,11 @@ class VisPath:
             start: the start entity's id, where it is known.
 
         Raises:
-            DataError: a picture that is missing, broken or too large.
+            DataError: an empty question, or a picture that is missing, broken or too large.
             UnknownEntityError: a `start` that the graph does not hold.
         """
         if not question.strip():
-            raise VisPathError("the question is empty")
+            raise DataError("the question is empty: ask something")
         pixels = load_image(image) if isinstance(image, str | Path) else image
         topic = None if start is None else self.graph.entity_index(start)
         began = time.perf_counter()
