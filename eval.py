@@ -8,7 +8,7 @@ from omegaconf import DictConfig
 
 from vispath_lit.launch.config import conf_dir
 from vispath_lit.launch.evaluate import evaluate_run
-from vispath_lit.launch.main import guarded
+from vispath_lit.launch.main import guarded, launch
 
 
 @hydra.main(config_path=str(conf_dir()), config_name="eval", version_base="1.3")
@@ -19,4 +19,4 @@ def main(config: DictConfig) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    launch(main)

@@ -6,7 +6,7 @@ import hydra
 from omegaconf import DictConfig
 
 from vispath_lit.launch.config import conf_dir
-from vispath_lit.launch.main import guarded
+from vispath_lit.launch.main import guarded, launch
 from vispath_lit.launch.train import train
 
 
@@ -17,4 +17,4 @@ def main(config: DictConfig) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    launch(main)

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.console import Console
 
-from vispath_lit.errors import VisPathError
 from vispath_lit.kg.faults import OnError
-from vispath_lit.launch.main import report
+from vispath_lit.launch.main import mended
 
 app = typer.Typer(
     help="Question answering over multimodal knowledge graphs, with the path as evidence.",
@@ -181,19 +179,18 @@ def report_run(
 
 
 def _plain(text: str) -> str:
-    """Text from the data with its markup made harmless."""
+    """Text from the data on one line, its markup and control characters made harmless."""
     from rich.markup import escape
 
-    return escape(text)
+    from vispath_lit.progress import printable
+
+    return escape(printable(text).replace("\n", " "))
 
 
 def main() -> None:
     """Runs the command line: exit code 1 for a user's data, 2 for usage, never a traceback for either."""
-    try:
+    with mended():
         app()
-    except VisPathError as error:
-        report(error)
-        sys.exit(1)
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sized
 from typing import TypeVar
 
@@ -18,6 +19,7 @@ from rich.progress import (
 
 T = TypeVar("T")
 console = Console(stderr=True)
+_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
 
 def track(items: Iterable[T], description: str, total: int | None = None) -> Iterator[T]:
@@ -41,3 +43,11 @@ def track(items: Iterable[T], description: str, total: int | None = None) -> Ite
         for item in items:
             yield item
             bar.advance(task)
+
+
+def printable(text: str) -> str:
+    """Text of unknown origin for a terminal: control and bidirectional marks are spelt out, lines kept.
+
+    An escape sequence in a label or a file name could otherwise recolour, clear or forge what is shown.
+    """
+    return _CONTROLS.sub(lambda found: f"\\x{ord(found[0]):02x}", text)

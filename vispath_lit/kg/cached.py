@@ -26,9 +26,12 @@ def store_of(graph: str | Path, cache_dir: str | Path, on_error: OnError = "fail
         raise DataError(f"{folder} is no folder: expected a graph folder with {TABLES[0]}, or a built store")
     if is_store(folder):
         return folder
-    store = Path(cache_dir).expanduser() / "stores" / f"{folder_key(folder)}-{on_error}"
+    try:
+        key = folder_key(folder)
+    except OSError as error:
+        raise DataError(f"{error.filename or folder}: cannot be read ({error.strerror})") from error
+    store = Path(cache_dir).expanduser() / "stores" / f"{key}-{on_error}"
     if not is_store(store):
-        store.parent.mkdir(parents=True, exist_ok=True)
         build(folder, store, on_error=on_error)
     return store
 

@@ -15,10 +15,21 @@ from torch import Tensor, nn
 import vispath_lit
 from vispath_lit.errors import CheckpointError
 from vispath_lit.launch.parts import World
+from vispath_lit.launch.values import first_line
 
 KEY = "vispath_lit"
+FINGERPRINTS = ("graph", "text_encoder", "image_encoder")
 # All that reading a cut, foreign or hostile file was seen to raise.
-DAMAGE = (RuntimeError, OSError, EOFError, ValueError, KeyError, pickle.UnpicklingError, zipfile.BadZipFile)
+DAMAGE = (
+    RuntimeError,
+    OSError,
+    EOFError,
+    ValueError,
+    KeyError,
+    TypeError,
+    AttributeError,
+    zipfile.BadZipFile,
+)
 
 
 class Provenance(pl.Callback):
@@ -57,21 +68,43 @@ def read_checkpoint(path: str | Path) -> dict[str, Any]:
     if not file.is_file():
         raise CheckpointError(f"no checkpoint at {file}; a training run keeps its own under checkpoints/")
     try:
+        with zipfile.ZipFile(file) as archive:  # torch itself takes altered bytes for weights
+            altered = archive.testzip()
+        if altered:
+            raise zipfile.BadZipFile(f"the bytes of {altered} are not those that were written")
         content = torch.load(file, map_location="cpu", weights_only=True)
-    except (
-        RuntimeError,
-        OSError,
-        EOFError,
-        ValueError,
-        KeyError,
-        pickle.UnpicklingError,
-        zipfile.BadZipFile,
-    ) as error:
-        first = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-        raise CheckpointError(f"{file} is damaged or not a checkpoint of tensors alone: {first}") from error
+    except pickle.UnpicklingError as error:
+        raise CheckpointError(
+            f"{file} holds more than tensors and plain values, which could run code; it was not opened"
+        ) from error
+    except DAMAGE as error:
+        raise CheckpointError(f"{file} is damaged or not a checkpoint: {first_line(error)}") from error
     if not isinstance(content, dict) or KEY not in content or "state_dict" not in content:
         raise CheckpointError(f"{file} is a checkpoint, but not of VisPath-Lit: it has no {KEY!r} entry")
+    if wrong := _misshapen(content):
+        raise CheckpointError(f"{file} is not as training writes it: {wrong}; use another checkpoint")
     return content
+
+
+def _misshapen(content: dict[str, Any]) -> str:
+    """What in a checkpoint has not the shape that `Provenance` and Lightning give it; empty if all has."""
+    own, state = content[KEY], content["state_dict"]
+    if not isinstance(own, dict):
+        return f"{KEY!r} is no mapping"
+    for key, kind in (("config", dict), ("fingerprints", dict), ("store", str)):
+        if not isinstance(own.get(key), kind):
+            return f"{KEY}.{key} is missing or no {kind.__name__}"
+    for key in FINGERPRINTS:
+        if not isinstance(own["fingerprints"].get(key), str):
+            return f"{KEY}.fingerprints.{key} is missing"
+    if not isinstance(state, dict):
+        return "state_dict is no mapping"
+    for name, value in state.items():
+        if not isinstance(name, str) or not isinstance(value, Tensor):
+            return f"state_dict holds {name!r}, which is no named tensor"
+        if value.is_floating_point() and not bool(value.isfinite().all()):
+            return f"the weights {name} hold numbers that are not finite"
+    return ""
 
 
 def trained_store(content: dict[str, Any]) -> Path:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import importlib
+import inspect
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +16,7 @@ from hydra.errors import HydraException
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from vispath_lit.errors import ConfigError
+from vispath_lit.errors import CheckpointError, ConfigError
 
 # What a checkpoint decides about a system; the rest of a config belongs to the run that uses it.
 SYSTEM_KEYS = ("text_encoder", "image_encoder", "parts", "data")
@@ -45,7 +47,7 @@ def load_config(name: str, overrides: Sequence[str] = ()) -> DictConfig:
     try:
         with initialize_config_dir(str(conf_dir()), version_base="1.3"):
             return compose(name, overrides=list(overrides))
-    except (HydraException, OmegaConfBaseException) as error:
+    except (HydraException, OmegaConfBaseException, ValueError) as error:
         raise ConfigError(f"in the overrides {list(overrides)}: {error}") from error
 
 
@@ -61,14 +63,51 @@ def with_checkpoint(config: DictConfig, saved: dict[str, Any], overrides: Sequen
 
     An override of a whole choice (`parts/texts=exact`) takes the run's node, one of a value
     (`parts.search.m3=5`) takes the run's value.
+
+    Raises:
+        CheckpointError: a config that is not one of a system, or that names a class of another package.
     """
     merged = config.copy()
     OmegaConf.set_struct(merged, False)
     for key in SYSTEM_KEYS:
-        if key in saved:
-            merged[key] = OmegaConf.create(saved[key])
+        if not isinstance(saved.get(key), dict):
+            raise CheckpointError(f"the checkpoint's config has no {key}; use another checkpoint")
+        merged[key] = OmegaConf.create(saved[key])
     for override in overrides:
         key = override.split("=", 1)[0].lstrip("+~").split("@", 1)[0].replace("/", ".")
         if key.split(".")[0] in SYSTEM_KEYS:
             OmegaConf.update(merged, key, OmegaConf.select(config, key), merge=False)
+    trusted = set(_targets(OmegaConf.to_container(config, resolve=False)))
+    for key in SYSTEM_KEYS:
+        for target in _targets(OmegaConf.to_container(merged[key], resolve=False)):
+            if target not in trusted:
+                _check_target(target)
     return merged
+
+
+def _targets(node: object) -> Iterator[object]:
+    """Every `_target_` at any depth."""
+    if isinstance(node, dict):
+        for key, value in node.items():
+            if key == "_target_":
+                yield value
+            yield from _targets(value)
+    elif isinstance(node, list):
+        for value in node:
+            yield from _targets(value)
+
+
+def _check_target(target: object) -> None:
+    """Refuses what a checkpoint may not name: it is untrusted, and a class of Python can run a program."""
+    module, _, name = str(target).rpartition(".")
+    if module.startswith("vispath_lit."):
+        try:
+            found = getattr(importlib.import_module(module), name, None)
+        except (ImportError, ValueError):
+            found = None
+        if inspect.isclass(found) and found.__module__ == module:
+            return
+    raise CheckpointError(
+        f"the checkpoint asks for the part {target!r}, which is no class of this package; it was not run. "
+        "If it is yours, name it in an override, such as parts.edge_scorer._target_=..."
+    )

@@ -15,6 +15,7 @@ from vispath_lit.launch.parts import make_world
 from vispath_lit.launch.predictor import build_system
 from vispath_lit.launch.record import RunRecord
 from vispath_lit.launch.testing import evaluate_systems
+from vispath_lit.launch.values import check_run
 
 
 def evaluate_run(config: DictConfig, overrides: Sequence[str]) -> None:
@@ -27,6 +28,7 @@ def evaluate_run(config: DictConfig, overrides: Sequence[str]) -> None:
     Raises:
         VisPathError: whatever the user can mend, in one line.
     """
+    check_run(config)
     pl.seed_everything(config.seed, workers=True, verbose=False)
     record = RunRecord(config.run_dir)
     content: dict[str, Any] | None = None

@@ -10,10 +10,11 @@ from typing import Any
 
 from hydra.utils import get_class
 from omegaconf import DictConfig, OmegaConf
-from omegaconf.errors import MissingMandatoryValue
+from omegaconf.errors import MissingMandatoryValue, OmegaConfBaseException
 
 from vispath_lit.errors import ConfigError
 from vispath_lit.kg.store import KnowledgeGraph
+from vispath_lit.launch.values import check_values, first_line
 from vispath_lit.protocols import ImageEncoder, QuestionSource, System, TextEncoder
 
 # The order in which parts are built: each may ask for the ones before it by name.
@@ -57,7 +58,7 @@ def make(config: Mapping[str, Any], resources: Mapping[str, Any]) -> Any:
     A nested mapping with a `_target_` is built first, so that a learned part can wrap a fixed one.
 
     Raises:
-        ConfigError: a target that does not exist, or parameters that do not fit it.
+        ConfigError: a target that does not exist, or parameters that do not fit it by name or type.
     """
     target = config.get("_target_")
     if not isinstance(target, str):
@@ -65,7 +66,7 @@ def make(config: Mapping[str, Any], resources: Mapping[str, Any]) -> Any:
     try:
         cls = get_class(target)
     except Exception as error:  # Hydra raises whatever the import raised
-        raise ConfigError(f"_target_ {target!r} cannot be imported: {error}") from error
+        raise ConfigError(f"_target_ {target!r} cannot be imported: {first_line(error)}") from error
     parameters = inspect.signature(cls).parameters
     given = {str(key): value for key, value in config.items() if key != "_target_"}
     unknown = sorted(set(given) - set(parameters))
@@ -83,6 +84,7 @@ def make(config: Mapping[str, Any], resources: Mapping[str, Any]) -> Any:
     ]
     if missing:
         raise ConfigError(f"{target} needs {missing}, which neither its config nor the run gives")
+    check_values(cls, values, target)
     return cls(**values, **asked)
 
 
@@ -123,12 +125,16 @@ def section(node: DictConfig) -> dict[str, Any]:
     """A config node as resolved plain containers.
 
     Raises:
-        ConfigError: a value that must be set and is not; names its key.
+        ConfigError: no mapping, or a value that must be set and is not; names its key.
     """
+    if not isinstance(node, DictConfig):
+        raise ConfigError(f"found {node!r} in the config, expected a mapping with a _target_")
     try:
         container = OmegaConf.to_container(node, resolve=True, throw_on_missing=True)
     except MissingMandatoryValue as error:
         key = str(error).split(":")[-1].strip().splitlines()[0]
         raise ConfigError(f"{key} is not set: say {key}=VALUE") from error
+    except OmegaConfBaseException as error:
+        raise ConfigError(f"the config cannot be resolved: {first_line(error)}") from error
     assert isinstance(container, dict)
     return {str(key): value for key, value in container.items()}

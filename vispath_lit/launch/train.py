@@ -14,6 +14,7 @@ from vispath_lit.launch.parts import make_parts, make_system, make_world
 from vispath_lit.launch.predictor import learned_of
 from vispath_lit.launch.record import RunRecord
 from vispath_lit.launch.testing import evaluate_systems
+from vispath_lit.launch.values import check_run
 
 GIVEN = ("nothing", "start", "start_and_depth")
 
@@ -24,6 +25,7 @@ def train(config: DictConfig) -> None:
     Raises:
         VisPathError: whatever the user can mend, in one line.
     """
+    check_run(config)
     pl.seed_everything(config.seed, workers=True, verbose=False)
     record = RunRecord(config.run_dir)
     world = make_world(config)
