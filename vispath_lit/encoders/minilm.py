@@ -132,14 +132,14 @@ class MiniLM:
         rows, lengths = cache.get(keys)
         missing = np.flatnonzero(lengths == 0)
         while len(missing):  # again only where a file was damaged in between
-            self._embed([texts[i] for i in missing], keys[missing], cache, pooled)
+            self._embed([texts[i] for i in missing], keys[missing], pooled)
             # Read from the cache, not from the model: the same values as on every later call.
             rows, lengths = cache.get(keys)
             missing = np.flatnonzero(lengths == 0)
         return rows, lengths
 
     @torch.no_grad()
-    def _embed(self, texts: list[str], keys: Keys, cache: ContentCache, pooled: bool) -> None:
+    def _embed(self, texts: list[str], keys: Keys, pooled: bool) -> None:
         """Embeds texts into the cache, batch by batch, so that an interruption keeps what is done."""
         ids = self.tokenizer(texts, truncation=True, max_length=MAX_TOKENS, padding=False)["input_ids"]
         lengths = np.array([len(row) for row in ids], dtype=np.int64)
@@ -147,8 +147,11 @@ class MiniLM:
         with limited_threads(self.threads):
             for batch in track_if_slow(batches, "embedding texts"):
                 hidden, mask = self._forward([ids[i] for i in batch], lengths[batch])
-                values = mean_pool(hidden, mask) if pooled else hidden[mask].float()
-                cache.add(keys[batch], values.numpy(), None if pooled else lengths[batch])
+                # Whoever asks for a text's tokens asks for its sentence vector too: one pass gives both.
+                known = self._sentences.get(keys[batch])[1] > 0
+                self._sentences.add(keys[batch][~known], mean_pool(hidden, mask).numpy()[~known])
+                if not pooled:
+                    self._tokens.add(keys[batch], hidden[mask].float().numpy(), lengths[batch])
 
     def _forward(self, ids: list[list[int]], lengths: NDArray[np.int64]) -> tuple[Tensor, Tensor]:
         """Last hidden states `[n, L, d]` of token ids, and their mask `[n, L]`."""

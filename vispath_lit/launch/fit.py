@@ -7,13 +7,15 @@ from pathlib import Path
 from typing import Any
 
 import pytorch_lightning as pl
+from hydra.errors import InstantiationException
 from hydra.utils import instantiate
+from lightning_fabric.utilities.exceptions import MisconfigurationException
 from omegaconf import DictConfig
 from pytorch_lightning.callbacks import ModelCheckpoint, RichProgressBar
 
 from vispath_lit.data.datamodule import QuestionDataModule
 from vispath_lit.data.supervision import supervise
-from vispath_lit.errors import CheckpointError, DataError
+from vispath_lit.errors import CheckpointError, ConfigError, DataError
 from vispath_lit.evaluation.evaluator import evaluate
 from vispath_lit.evaluation.summary import averages
 from vispath_lit.launch.checkpoint import Provenance, load_weights, read_checkpoint
@@ -22,6 +24,8 @@ from vispath_lit.launch.link import link
 from vispath_lit.launch.parts import World, make, section
 from vispath_lit.launch.questions import split_questions
 from vispath_lit.launch.record import latest_run
+from vispath_lit.launch.values import check_values, first_line
+from vispath_lit.launch.warm import warm
 from vispath_lit.models.guided_walk import GuidedWalk
 from vispath_lit.models.model import LearnedParts
 from vispath_lit.models.module import VisPathModule
@@ -57,14 +61,7 @@ def fit(config: DictConfig, world: World, parts: Mapping[str, Any], system: Syst
     callbacks: list[pl.Callback] = [best, Provenance(plain(config), world)]
     if console.is_terminal:
         callbacks.append(RichProgressBar())
-    loggers = [instantiate(logger) for logger in config.logger.values()]
-    trainer: pl.Trainer = instantiate(
-        config.trainer,
-        callbacks=callbacks,
-        logger=loggers or False,
-        default_root_dir=str(run),
-        enable_progress_bar=console.is_terminal,
-    )
+    trainer = _trainer(config, callbacks, run)
     trainer.fit(module, datamodule=data, ckpt_path=_resume(config), weights_only=True)
     if trainer.interrupted:
         raise KeyboardInterrupt
@@ -72,6 +69,28 @@ def fit(config: DictConfig, world: World, parts: Mapping[str, Any], system: Syst
     load_weights(learned, read_checkpoint(chosen)["state_dict"], "parts.")
     learned.eval()
     return chosen
+
+
+def _trainer(config: DictConfig, callbacks: list[pl.Callback], run: Path) -> pl.Trainer:
+    """Lightning's Trainer with its loggers.
+
+    Raises:
+        ConfigError: values that Lightning or a logger does not take.
+    """
+    settings = section(config.trainer)
+    try:
+        check_values(pl.Trainer, settings, "trainer")
+        loggers = [instantiate(logger) for logger in config.logger.values()]
+        trainer: pl.Trainer = instantiate(
+            settings,
+            callbacks=callbacks,
+            logger=loggers or False,
+            default_root_dir=str(run),
+            enable_progress_bar=console.is_terminal,
+        )
+    except (InstantiationException, MisconfigurationException, TypeError, ValueError, ImportError) as error:
+        raise ConfigError(f"trainer or logger: {first_line(error.__cause__ or error)}") from error
+    return trainer
 
 
 def _data(
@@ -92,6 +111,7 @@ def _data(
             on_error=settings.on_error,
         )
         console.print(f"{split}: {found[split].report}", highlight=False, soft_wrap=True)
+    warm(world.text_encoder, parts["analyzer"], [q for split in found.values() for q in split.questions])
     data = QuestionDataModule(
         world.graph,
         found["train"],

@@ -1,0 +1,22 @@
+"""Embeds what training will ask for in one go: long batches of equal length, under one progress bar."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from vispath_lit.progress import track
+from vispath_lit.protocols import QuestionAnalyzer, TextEncoder
+from vispath_lit.search.pruning import objective_texts
+from vispath_lit.types import Query, Question
+
+CHUNK = 512
+
+
+def warm(encoder: TextEncoder, analyzer: QuestionAnalyzer, questions: Sequence[Question]) -> None:
+    """Fills the encoder's cache with the tokens, sentences and objectives (Eq. 8) of the questions."""
+    texts = sorted({question.text for question in questions}, key=lambda text: (len(text), text))
+    chunks = [texts[first : first + CHUNK] for first in range(0, len(texts), CHUNK)]
+    for chunk in track(chunks, "Embedding questions"):
+        encoder.tokens(chunk)
+        queries = [Query(text) for text in chunk]
+        encoder.encode(objective_texts(queries, analyzer.analyze(queries), [""] * len(chunk)))
