@@ -25,6 +25,7 @@ from vispath_lit.launch.parts import World, make, section
 from vispath_lit.launch.questions import split_questions
 from vispath_lit.launch.record import latest_run
 from vispath_lit.launch.values import check_values, first_line
+from vispath_lit.launch.warm import warm
 from vispath_lit.models.guided_walk import GuidedWalk
 from vispath_lit.models.model import LearnedParts
 from vispath_lit.models.module import VisPathModule
@@ -110,6 +111,7 @@ def _data(
             on_error=settings.on_error,
         )
         console.print(f"{split}: {found[split].report}", highlight=False, soft_wrap=True)
+    warm(world.text_encoder, parts["analyzer"], [q for split in found.values() for q in split.questions])
     data = QuestionDataModule(
         world.graph,
         found["train"],
