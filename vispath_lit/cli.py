@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from vispath_lit.errors import DataError
 from vispath_lit.kg.faults import OnError
 from vispath_lit.launch.main import mended
 
@@ -85,12 +86,15 @@ def predict(
     asked = read_questions(questions)
     vispath = VisPath.from_checkpoint(ckpt, graph=graph, transfer=transfer, overrides=overrides or ())
     partial = out_file.with_name(f".{out_file.name}.part")
-    with partial.open("w", encoding="utf8") as file:
-        for question, answer in zip(asked, vispath.predict(asked), strict=True):
-            line = {"question_id": question.id, "question": question.text, **answer.to_dict()}
-            file.write(json.dumps(line, ensure_ascii=False) + "\n")
-    partial.replace(out_file)
-    out.print(f"{len(asked)} answers in {out_file}")
+    try:
+        with partial.open("w", encoding="utf8") as file:
+            for question, answer in zip(asked, vispath.predict(asked), strict=True):
+                line = {"question_id": question.id, "question": question.text, **answer.to_dict()}
+                file.write(json.dumps(line, ensure_ascii=False) + "\n")
+        partial.replace(out_file)
+    finally:
+        partial.unlink(missing_ok=True)
+    out.print(f"{len(asked)} answers in {out_file}", markup=False, highlight=False)
 
 
 @kg_app.command("build")
@@ -155,7 +159,7 @@ def data_show(
     from vispath_lit.kg.store import KnowledgeGraph
 
     show(read_questions(questions), KnowledgeGraph.open(store), html, n=n, seed=seed)
-    out.print(f"wrote {html}")
+    out.print(f"wrote {html}", markup=False, highlight=False)
 
 
 @app.command("report")
@@ -172,10 +176,17 @@ def report_run(
     metrics = read_metrics(run)
     if as_json:
         print(json.dumps(metrics, ensure_ascii=False))
-    elif markdown:
-        print(as_markdown(metrics))
+        return
+    try:
+        shown = as_markdown(metrics) if markdown else table(metrics)
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        raise DataError(
+            f"{run / 'metrics.json'} is not as a run writes it ({error!r}): run it again"
+        ) from error
+    if markdown:
+        print(shown)
     else:
-        out.print(table(metrics))
+        out.print(shown)
 
 
 def _plain(text: str) -> str:

@@ -83,3 +83,11 @@ def test_what_cannot_be_shown_is_refused(graph: KnowledgeGraph, tmp_path: Path) 
     with pytest.raises(DataError, match=r"gone\.jpg"):
         show([Question(id="q", text="?", image=tmp_path / "gone.jpg")], graph, tmp_path / "page.html")
     assert not (tmp_path / "page.html").exists()
+
+
+def test_a_file_that_is_no_picture_stays_off_the_page(graph: KnowledgeGraph, tmp_path: Path) -> None:
+    secret = tmp_path / "secret.jpg"
+    secret.write_text("a private key")
+    with pytest.raises(DataError, match=r"secret\.jpg: not an image"):
+        show([Question(id="q", text="?", image=secret)], graph, tmp_path / "page.html")
+    assert not (tmp_path / "page.html").exists()

@@ -182,7 +182,9 @@ def test_tables_for_people(walked: Evaluation, weaker: Evaluation) -> None:
     text = markdown(found)
     assert "| all | 9 | Hits@1 |" in text
     assert len({line.count("|") for line in text.splitlines()}) == 1
-    alone = dict(assemble({"given_nothing": walked}, data="toy", split="test", fingerprints={}))
+    alone = dict(assemble({"given_nothing": walked}, data="toy", split="[/test]\x1b[2J", fingerprints={}))
     assert "| all | 9 | Hits@1 |  | 75.0 [" in markdown(alone)
     console.print(table(alone))
-    assert "→" not in console.export_text()
+    printed = console.export_text()
+    assert "→" not in printed
+    assert r"[/test]\x1b[2J" in printed

@@ -10,7 +10,9 @@ import pytest
 import pytorch_lightning as pl
 from hydra.errors import HydraException
 from omegaconf.errors import OmegaConfBaseException
+from typer.testing import CliRunner
 
+from vispath_lit.cli import app
 from vispath_lit.errors import ConfigError, DataError, VisPathError
 from vispath_lit.launch.config import load_config
 from vispath_lit.launch.main import mended
@@ -165,3 +167,11 @@ def test_what_a_user_can_mend_is_one_line(
 def test_an_error_of_our_own_keeps_its_traceback(kind: Callable[[], Exception]) -> None:
     with pytest.raises((ValueError, RuntimeError)), mended():
         raise kind()
+
+
+def test_a_foreign_metrics_file_is_named(tmp_path: Path) -> None:
+    (tmp_path / "metrics.json").write_text('{"system": "x", "overall": 5}')
+    for options in ([], ["--markdown"]):
+        found = CliRunner().invoke(app, ["report", str(tmp_path), *options])
+        assert isinstance(found.exception, DataError)
+        assert "metrics.json" in str(found.exception)

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from vispath_lit.errors import DataError
+from vispath_lit.kg.images import check_image
 from vispath_lit.kg.store import KnowledgeGraph
 from vispath_lit.types import GoldPath, Question
 
@@ -82,6 +83,7 @@ def _article(question: Question, graph: KnowledgeGraph) -> str:
 def _picture(question: Question) -> str:
     if question.image is None:
         return '<div class="none">no picture</div>'
+    check_image(question.image)  # A page must not carry away whatever file a question names.
     try:
         data = base64.b64encode(question.image.read_bytes()).decode("ascii")
     except OSError as error:

@@ -10,6 +10,8 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from vispath_lit.progress import printable
+
 HEADLINE = ("hits@1", "path_hit@3", "f1", "sbert@0.3")
 NAMES = {
     "sbert@0.3": "SBERT@0.3",
@@ -94,7 +96,7 @@ def table(metrics: Mapping[str, Any]) -> Group:
 
 
 def _protocol_table(title: str, found: Sequence[Row]) -> Table:
-    made = Table(title=title, title_justify="left", header_style="bold")
+    made = Table(title=Text(printable(title)), title_justify="left", header_style="bold")
     made.add_column("hops")
     made.add_column("n", justify="right")
     for name in HEADLINE:

@@ -23,7 +23,6 @@ from vispath_lit.launch.config import plain
 from vispath_lit.launch.link import link
 from vispath_lit.launch.parts import World, make, section
 from vispath_lit.launch.questions import split_questions
-from vispath_lit.launch.record import latest_run
 from vispath_lit.launch.values import check_values, first_line
 from vispath_lit.launch.warm import warm
 from vispath_lit.models.guided_walk import GuidedWalk
@@ -154,14 +153,14 @@ def _resume(config: DictConfig) -> str | None:
 
 
 def resolve(ckpt_path: str) -> Path:
-    """`last` is the newest run's newest checkpoint; anything else is a path.
+    """`last` is the newest last checkpoint under `outputs`, of a killed run too; anything else is a path.
 
     Raises:
-        CheckpointError: the newest run has none.
+        CheckpointError: no run has one.
     """
     if ckpt_path != "last":
         return Path(ckpt_path)
-    file = latest_run() / "checkpoints" / "last.ckpt"
-    if not file.is_file():
-        raise CheckpointError("the newest run has no last checkpoint: name one with ckpt_path=PATH")
-    return file
+    found = [file for file in Path("outputs").glob("**/checkpoints/last.ckpt") if file.is_file()]
+    if not found:
+        raise CheckpointError("no run under outputs has a last checkpoint: name one with ckpt_path=PATH")
+    return max(found, key=lambda file: (file.stat().st_mtime_ns, str(file)))
