@@ -9,6 +9,7 @@ from vispath_lit.evaluation.bootstrap import differences
 from vispath_lit.evaluation.evaluator import Evaluation
 from vispath_lit.evaluation.records import Record
 from vispath_lit.evaluation.summary import GROUPS, Table, by_hop, scored, tables
+from vispath_lit.progress import track
 
 NOTHING = "given_nothing"
 
@@ -82,8 +83,10 @@ def assemble(
 def _protocols(system: Mapping[str, Evaluation], fixed: Mapping[str, Evaluation], seed: int) -> Table:
     if NOTHING not in system:
         raise DataError(f"protocols {sorted(system)}: expected {NOTHING!r}, the main table, among them")
-    made = {name: tables(evaluation, seed=seed) for name, evaluation in system.items()}
-    for name in made.keys() & fixed.keys():
-        made[name]["comparison"] = compare(system[name].records, fixed[name].records, seed=seed)
+    made: dict[str, Table] = {}
+    for name in track(system, f"{system[NOTHING].system}: intervals"):
+        made[name] = tables(system[name], seed=seed)
+        if name in fixed:
+            made[name]["comparison"] = compare(system[name].records, fixed[name].records, seed=seed)
     main = made.pop(NOTHING)
     return main | dict(made)

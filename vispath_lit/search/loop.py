@@ -158,7 +158,8 @@ class Searcher:
         for walk, mine in zip(active, kept, strict=True):
             walk.visited += mine
         evidence = self._judged(active, kept, hop)
-        for walk, trace in zip(active, traces(step, kept, evidence, self.settings), strict=False):
+        told = traces(step, kept, evidence, self.settings)
+        for walk, trace in zip(active, told, strict=bool(told)):  # None at all where none is asked for.
             walk.trace.append(trace)
         going = [bool(mine) and not walk.stopped for walk, mine in zip(active, kept, strict=True)]
         return [walk for walk, on in zip(active, going, strict=True) if on], remaining(step.kept, going)
