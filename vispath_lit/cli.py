@@ -83,6 +83,8 @@ def predict(
     from vispath_lit.data.questions import read_questions
     from vispath_lit.launch.predictor import VisPath
 
+    if out_file.is_dir() or not out_file.absolute().parent.is_dir():
+        raise DataError(f"{out_file}: cannot be written; name a file in a folder that exists")
     asked = read_questions(questions)
     vispath = VisPath.from_checkpoint(ckpt, graph=graph, transfer=transfer, overrides=overrides or ())
     partial = out_file.with_name(f".{out_file.name}.part")
@@ -150,8 +152,8 @@ def data_show(
     questions: Annotated[Path, typer.Argument(help="A question file.")],
     store: Annotated[Path, typer.Argument(help="The store that its paths walk.")],
     html: Annotated[Path, typer.Argument(metavar="OUT", help="The page to write.")],
-    n: Annotated[int, typer.Option(help="How many.")] = 30,
-    seed: Annotated[int, typer.Option(help="Which ones.")] = 0,
+    n: Annotated[int, typer.Option(help="How many.", min=1)] = 30,
+    seed: Annotated[int, typer.Option(help="Which ones.", min=0)] = 0,
 ) -> None:
     """Write a page of random questions with picture and gold path."""
     from vispath_lit.data.questions import read_questions

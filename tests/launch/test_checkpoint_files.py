@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from vispath_lit.errors import CheckpointError
-from vispath_lit.launch.checkpoint import FINGERPRINTS, KEY, read_checkpoint, trained_store
+from vispath_lit.launch.checkpoint import FINGERPRINTS, KEY, check_resumable, read_checkpoint, trained_store
 from vispath_lit.launch.config import load_config, plain, with_checkpoint
 
 Edit = Callable[[dict[str, Any]], object]
@@ -142,3 +142,23 @@ def test_a_class_that_the_user_names_is_trusted() -> None:
 def test_a_config_without_a_system_is_refused(saved: dict[str, Any]) -> None:
     with pytest.raises(CheckpointError, match="has no"):
         with_checkpoint(load_config("eval", ["run_dir=x"]), saved, ())
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("epoch", "x"),
+        ("global_step", None),
+        ("loops", 3),
+        ("optimizer_states", "x"),
+        ("optimizer_states", []),
+        ("lr_schedulers", [1]),
+        ("QuestionDataModule", {}),
+    ],
+)
+def test_weights_without_their_training_cannot_be_resumed(key: str, value: object) -> None:
+    whole: dict[str, Any] = {"epoch": 0, "global_step": 3, "loops": {}}
+    whole |= {"optimizer_states": [{}], "lr_schedulers": [{}], "QuestionDataModule": {"epoch": 0, "done": 3}}
+    check_resumable(whole)
+    with pytest.raises(CheckpointError, match=f"{key} is missing or damaged.*transfer=true"):
+        check_resumable(whole | {key: value})

@@ -175,3 +175,10 @@ def test_a_foreign_metrics_file_is_named(tmp_path: Path) -> None:
         found = CliRunner().invoke(app, ["report", str(tmp_path), *options])
         assert isinstance(found.exception, DataError)
         assert "metrics.json" in str(found.exception)
+
+
+def test_where_answers_cannot_be_written_is_said_first(tmp_path: Path) -> None:
+    for place in (tmp_path, tmp_path / "none" / "out.jsonl"):
+        found = CliRunner().invoke(app, ["predict", str(tmp_path / "missing.jsonl"), str(place)])
+        assert isinstance(found.exception, DataError)
+        assert "cannot be written" in str(found.exception)

@@ -107,6 +107,27 @@ def _misshapen(content: dict[str, Any]) -> str:
     return ""
 
 
+def check_resumable(content: dict[str, Any]) -> None:
+    """Refuses to go on from a checkpoint that has weights but not the state of their training.
+
+    Raises:
+        CheckpointError: says what is missing and how to start from the weights alone.
+    """
+    kinds = {"epoch": int, "global_step": int, "loops": dict, "optimizer_states": list, "lr_schedulers": list}
+    wrong = [key for key, kind in kinds.items() if not isinstance(content.get(key), kind)]
+    place = content.get("QuestionDataModule")
+    if not isinstance(place, dict) or not all(type(place.get(key)) is int for key in ("epoch", "done")):
+        wrong.append("QuestionDataModule")
+    for key in ("optimizer_states", "lr_schedulers"):
+        if key not in wrong and not (content[key] and all(isinstance(state, dict) for state in content[key])):
+            wrong.append(key)
+    if wrong:
+        raise CheckpointError(
+            f"the checkpoint cannot be resumed, its {', '.join(wrong)} is missing or damaged: "
+            "say transfer=true to start from its weights alone"
+        )
+
+
 def trained_store(content: dict[str, Any]) -> Path:
     """The store that the checkpoint was trained on, for answering from any folder.
 

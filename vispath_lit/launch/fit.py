@@ -18,7 +18,7 @@ from vispath_lit.data.supervision import supervise
 from vispath_lit.errors import CheckpointError, ConfigError, DataError
 from vispath_lit.evaluation.evaluator import evaluate
 from vispath_lit.evaluation.summary import averages
-from vispath_lit.launch.checkpoint import Provenance, load_weights, read_checkpoint
+from vispath_lit.launch.checkpoint import Provenance, check_resumable, load_weights, read_checkpoint
 from vispath_lit.launch.config import plain
 from vispath_lit.launch.link import link
 from vispath_lit.launch.parts import World, make, section
@@ -148,7 +148,7 @@ def _resume(config: DictConfig) -> str | None:
     if config.ckpt_path is None or config.transfer:
         return None
     path = resolve(config.ckpt_path)
-    read_checkpoint(path)  # Lightning's own message for a damaged file helps nobody
+    check_resumable(read_checkpoint(path))  # Lightning's own message for a damaged file helps nobody
     return str(path)
 
 

@@ -20,7 +20,7 @@ from PIL.Image import Image
 from torch import nn
 
 from vispath_lit.data.queries import to_query
-from vispath_lit.errors import CheckpointError, DataError
+from vispath_lit.errors import CheckpointError, DataError, VisPathError
 from vispath_lit.kg.cached import store_of
 from vispath_lit.kg.images import load_image
 from vispath_lit.kg.store import KnowledgeGraph
@@ -142,12 +142,18 @@ class VisPath:
         starts = range(0, len(questions), batch_size)
         for first in track(starts, "Answering", total=len(starts)):
             batch = questions[first : first + batch_size]
-            queries = [to_query(q, self.graph, grant_start=q.topic_entity is not None) for q in batch]
+            queries = [self._query(question) for question in batch]
             began = time.perf_counter()
             predictions = self.system.answer(queries)
             seconds = (time.perf_counter() - began) / len(batch)
             for prediction in predictions:
                 yield self._answer(prediction, seconds)
+
+    def _query(self, question: Question) -> Query:
+        try:
+            return to_query(question, self.graph, grant_start=question.topic_entity is not None)
+        except VisPathError as error:
+            raise DataError(f"question {question.id!r}: {error}") from error
 
     def _answer(self, prediction: Prediction, seconds: float) -> Answer:
         graph = self.graph
