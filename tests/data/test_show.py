@@ -91,3 +91,11 @@ def test_a_file_that_is_no_picture_stays_off_the_page(graph: KnowledgeGraph, tmp
     with pytest.raises(DataError, match=r"secret\.jpg: not an image"):
         show([Question(id="q", text="?", image=secret)], graph, tmp_path / "page.html")
     assert not (tmp_path / "page.html").exists()
+
+
+def test_a_place_that_cannot_be_written_is_left_as_it_was(graph: KnowledgeGraph, tmp_path: Path) -> None:
+    taken = tmp_path / "taken"
+    (taken / "page.html").mkdir(parents=True)
+    with pytest.raises(OSError, match="directory"):
+        show([Question(id="q", text="?")], graph, taken / "page.html")
+    assert [path.name for path in taken.iterdir()] == ["page.html"]

@@ -61,8 +61,11 @@ def show(
     )
     out_html.parent.mkdir(parents=True, exist_ok=True)
     temporary = out_html.with_name(f".{out_html.name}.part")
-    temporary.write_text(page, encoding="utf-8")
-    temporary.replace(out_html)
+    try:
+        temporary.write_text(page, encoding="utf-8")
+        temporary.replace(out_html)
+    finally:
+        temporary.unlink(missing_ok=True)
 
 
 def _article(question: Question, graph: KnowledgeGraph) -> str:

@@ -19,9 +19,12 @@ def write_text(path: Path, text: str) -> None:
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(f".{path.name}.partial")
-    with partial.open("w", encoding="utf8", errors="replace", newline="\n") as file:
-        file.write(text)
-    partial.replace(path)
+    try:
+        with partial.open("w", encoding="utf8", errors="replace", newline="\n") as file:
+            file.write(text)
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
 
 
 def write_json(path: Path, value: object) -> None:
