@@ -9,13 +9,14 @@ import pytest
 from omegaconf import OmegaConf
 
 from vispath_lit.errors import ConfigError
-from vispath_lit.launch.config import SYSTEM_KEYS, cache_dir, load_config, plain, with_checkpoint
+from vispath_lit.launch.config import cache_dir, load_config, plain, with_checkpoint
 
 
 @pytest.fixture(scope="module")
 def saved() -> dict[str, Any]:
     """What a training run with its own ideas writes into its checkpoint."""
     changes = ["parts.search.m3=7", "parts/texts=exact", "system.batch_size=5", "run_dir=there", "seed=9"]
+    changes += ["data.limit=3", "data.split=val", "data.source.workers=2"]
     return plain(load_config("train", changes))
 
 
@@ -34,8 +35,10 @@ def test_configs_compose_again_and_again() -> None:
 def test_a_checkpoint_brings_its_system_and_leaves_the_run_its_own(saved: dict[str, Any]) -> None:
     config = load_config("eval", ["run_dir=here"])
     merged = with_checkpoint(config, saved, ["run_dir=here"])
-    for key in SYSTEM_KEYS:
+    for key in ("text_encoder", "image_encoder", "parts"):
         assert OmegaConf.to_container(merged[key]) == saved[key]
+    assert merged.data.source.workers == 2
+    assert (merged.data.split, merged.data.limit, merged.data.train_limit) == ("test", None, None)
     assert merged.parts.search.m3 == 7
     assert merged.parts.intent._target_.endswith("LearnedIntent")
     assert (merged.run_dir, merged.seed, merged.system.batch_size) == ("here", 0, 64)

@@ -20,6 +20,8 @@ from vispath_lit.errors import CheckpointError, ConfigError
 
 # What a checkpoint decides about a system; the rest of a config belongs to the run that uses it.
 SYSTEM_KEYS = ("text_encoder", "image_encoder", "parts", "data")
+# How much of the data is asked is the run's own choice, or a quick training would shrink every later test.
+RUN_KEYS = ("data.split", "data.limit", "data.train_limit")
 
 
 def conf_dir() -> Path:
@@ -62,7 +64,7 @@ def with_checkpoint(config: DictConfig, saved: dict[str, Any], overrides: Sequen
     """The run's config with the checkpoint's system, save what the user overrode by name.
 
     An override of a whole choice (`parts/texts=exact`) takes the run's node, one of a value
-    (`parts.search.m3=5`) takes the run's value.
+    (`parts.search.m3=5`) takes the run's value. Split and limits are always the run's.
 
     Raises:
         CheckpointError: a config that is not one of a system, or that names a class of another package.
@@ -73,6 +75,8 @@ def with_checkpoint(config: DictConfig, saved: dict[str, Any], overrides: Sequen
         if not isinstance(saved.get(key), dict):
             raise CheckpointError(f"the checkpoint's config has no {key}; use another checkpoint")
         merged[key] = OmegaConf.create(saved[key])
+    for key in RUN_KEYS:
+        OmegaConf.update(merged, key, OmegaConf.select(config, key))
     for override in overrides:
         key = override.split("=", 1)[0].lstrip("+~").split("@", 1)[0].replace("/", ".")
         if key.split(".")[0] in SYSTEM_KEYS:
