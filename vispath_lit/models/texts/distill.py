@@ -49,10 +49,10 @@ class DistillSettings:
     walks: int = 10_000
     hops: int = 4
     held_out: float = 0.05
-    edge_steps: int = 1500
+    edge_steps: int = 1200
     edge_batch: int = 512
     edge_rate: float = 2e-3
-    chain_steps: int = 1000
+    chain_steps: int = 800
     chain_batch: int = 256
     chain_rate: float = 4e-3
 
