@@ -61,7 +61,7 @@ class EncoderLayer(nn.Module):
 
 
 class DecoderLayer(nn.Module):
-    """Self-attention over own positions, attention to a memory that several rows share, feed-forward."""
+    """Self-attention over own positions, attention to a memory that a few rows share, feed-forward."""
 
     def __init__(self, width: int, heads: int, dropout: float) -> None:
         super().__init__()
@@ -71,13 +71,18 @@ class DecoderLayer(nn.Module):
         self.norms = nn.ModuleList(nn.LayerNorm(width) for _ in range(3))
         self.drop = nn.Dropout(dropout)
 
-    def forward(self, x: Tensor, key_value: Tensor, mask: Tensor, last: bool = False) -> Tensor:
+    def forward(
+        self, x: Tensor, key_value: Tensor, mask: Tensor, slot: Tensor, slots: int, last: bool = False
+    ) -> Tensor:
         """One layer.
 
         Args:
             x: `[P, T, width]`.
-            key_value: `[P, L, 2 * width]`, the memory as `shared.project` gives it.
-            mask: `[P, L]` bool, True is something.
+            key_value: `[S, L, 2 * width]`, the memory as `shared.project` gives it.
+            mask: `[S, L]` bool, True is something.
+            slot: `[P]` long, each row's place among the `S * slots`: its memory times `slots`, plus its
+                number among the rows of that memory. Keys are never copied for each row.
+            slots: most rows of one memory.
             last: give the last position alone, `[P, 1, width]`.
         """
         normal = self.norms[0](x)
@@ -85,6 +90,10 @@ class DecoderLayer(nn.Module):
         if last:
             x, normal = x[:, -1:], normal[:, -1:]
         x = x + self.drop(self.own(normal, own))
-        x = x + self.drop(self.shared(self.norms[1](x), key_value, mask))
+        rows = self.norms[1](x)
+        steps, width = rows.shape[1:]
+        placed = rows.new_zeros(len(mask) * slots, steps, width).index_copy(0, slot, rows)
+        read = self.shared(placed.view(len(mask), slots * steps, width), key_value, mask)
+        x = x + self.drop(read.view(-1, steps, width).index_select(0, slot))
         out: Tensor = x + self.drop(self.feed_forward(self.norms[2](x)))
         return out

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from vispath_lit.data.states import HopStates, QuestionBatch
 from vispath_lit.errors import ConfigError
+from vispath_lit.models.frozen import frozen
 from vispath_lit.models.losses import (
     depth_cross_entropy,
     listwise_cross_entropy,
@@ -121,10 +122,10 @@ class GuidedWalk:
                 likelihood = likelihood[states.parent_edge]
         return result
 
-    @torch.no_grad()
     def _objective(self, batch: QuestionBatch) -> Tensor:
-        texts = self.objective_texts(batch.queries, batch.analyses, [""] * len(batch))
-        return self.text_encoder.encode(texts)
+        with frozen():
+            texts = self.objective_texts(batch.queries, batch.analyses, [""] * len(batch))
+            return self.text_encoder.encode(texts)
 
     def _depth(self, batch: QuestionBatch, result: WalkResult) -> None:
         depth = self.parts.depth
@@ -139,7 +140,7 @@ class GuidedWalk:
     def _edges(self, states: HopStates, intents: Intents, result: WalkResult) -> Tensor:
         """The edge losses; gives the logits `[E]` without a gradient."""
         frontier, settings = states.frontier, self.settings
-        with torch.no_grad():
+        with frozen():
             texts = self.texts.stages[0].edge_vectors(frontier.relation, frontier.tail)
         logits: Tensor = self.parts.edge_scorer(frontier, texts, intents)
         device = logits.device
@@ -173,10 +174,11 @@ class GuidedWalk:
         edges, hop = states.frontier.select(rows), states.frontier.paths.length + 1
         longer = edges.paths.extend(edges.edge_path, edges.relation, edges.tail)
         chains = Paths(longer.entities, longer.relations, longer.state, longer.scores, likelihood[rows])
-        with torch.no_grad():
+        with frozen():
             texts = self.texts.stages[0].chain_vectors(chains)
         device = objective.device
-        parent = Intents(intents.vectors[edges.edge_path.to(device)], intents.question, intents.texts)
+        vectors = intents.vectors.index_select(0, edges.edge_path.to(device))
+        parent = Intents(vectors, intents.question, intents.texts)
         logits: Tensor = self.parts.chain_scorer(chains, texts, objective[states.question.to(device)], parent)
         weight, state = states.weight[rows].to(device), chains.state.to(device)
         loss = listwise_cross_entropy(logits, weight, state, len(states.states))

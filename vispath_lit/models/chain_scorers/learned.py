@@ -65,12 +65,13 @@ class LearnedChainScorer(nn.Module):
     def forward(self, chains: Paths, texts: Rows, objective: Tensor, intents: Intents) -> Tensor:
         """Logits `[C]`."""
         device = intents.vectors.device
-        state = chains.state.to(device)
-        moved = intents.vectors - intents.question[state]
-        parent, first = parents(chains)
-        aim = F.normalize(objective[state[first]] + self.shift(moved[first]), dim=1) * tau(self.log_tau)
-        asked = self._ask(objective[state[first]], intents.question[state[first]], moved[first])
-        logits = trained_dot(texts, parent, aim) + self._net(chains, asked[parent])
+        parent, first = (x.to(device) for x in parents(chains))
+        state = chains.state.to(device)[first]
+        objective, question = objective[state], intents.question[state]
+        moved = intents.vectors.index_select(0, first) - question
+        aim = F.normalize(objective + self.shift(moved), dim=1) * tau(self.log_tau)
+        asked = self._ask(objective, question, moved).index_select(0, parent)
+        logits = trained_dot(texts, parent, aim) + self._net(chains, asked)
         if chains.log_likelihood is not None:
             mean = chains.log_likelihood.to(device) / max(chains.length, 1)
             logits = logits + 10 * self.likelihood * mean  # as quick as tau
@@ -88,11 +89,11 @@ class LearnedChainScorer(nn.Module):
         relation, entity = chains.relations.to(device), self.features.type_of[chains.entities.to(device)]
         relations, types = self.steps.relation_table(), self.steps.type_table()
         hops = self.hop.weight[torch.arange(chains.length + 1, device=device).clamp(max=DEEPEST - 1)]
-        last = relations[relation[:, -1]] + types[entity[:, -1]] + hops[-1]
+        last = F.embedding(relation[:, -1], relations) + F.embedding(entity[:, -1], types) + hops[-1]
         # The projections are linear: a step's key is the sum of its relation's, its type's and its place's.
         weight = self.key_value.weight
-        key_value = (types @ weight.T)[entity] + hops @ weight.T + self.key_value.bias
-        walked = (relations @ weight.T)[relation]
+        key_value = F.embedding(entity, types @ weight.T) + hops @ weight.T + self.key_value.bias
+        walked = F.embedding(relation, relations @ weight.T)
         key_value = key_value + F.pad(walked, (0, 0, 1, 0))
         mixed = self._attend(self.query(last + asked), key_value)
         merged: Tensor = self.out(self.merge(torch.cat([mixed, last, asked, last * asked], dim=1)))

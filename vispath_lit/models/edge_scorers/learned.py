@@ -64,9 +64,9 @@ class LearnedEdgeScorer(nn.Module):
         cosine = nn.functional.normalize(intents.vectors, dim=1) * tau(self.log_tau)
         relations = of_relation @ self.steps.relation_table().T / self.width**0.5
         types = of_type @ self.steps.type_table().T / self.width**0.5
-        logits: Tensor = trained_dot(texts, path, cosine + text) + relations[path, relation]
-        logits = logits + types[path, self.features.type_of[tail]]
-        logits = logits + of_place[path, places(frontier).to(device)]
+        logits = trained_dot(texts, path, cosine + text)
+        logits = logits + pick(relations, path, relation) + pick(types, path, self.features.type_of[tail])
+        logits = logits + pick(of_place, path, places(frontier).to(device))
         if self.neighbourhood is not None:
             logits = logits + trained_dot(Rows(self.neighbourhood, tail), path, near)
         return logits
@@ -87,6 +87,11 @@ def tau(log_tau: Tensor) -> Tensor:
     It has a long way to go, from a cosine's range to a logit's.
     """
     return (10.0 * log_tau).exp()
+
+
+def pick(table: Tensor, row: Tensor, column: Tensor) -> Tensor:
+    """`table[row, column]`, with a gradient that costs no sort."""
+    return table.flatten().index_select(0, row * table.shape[1] + column)
 
 
 def places(frontier: Frontier) -> Tensor:

@@ -12,11 +12,13 @@ from typing import cast
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F  # noqa: N812
 
 from vispath_lit.errors import ConfigError
 from vispath_lit.kg.store import KnowledgeGraph
 from vispath_lit.models.attention import DecoderLayer, EncoderLayer
 from vispath_lit.models.features import GraphFeatures, StepEmbedding
+from vispath_lit.models.frozen import frozen
 from vispath_lit.protocols import TextEncoder
 from vispath_lit.types import Intents, Paths, Query, States
 
@@ -39,7 +41,8 @@ class Reading:
 
     def select(self, rows: Tensor) -> Reading:
         """The questions at `rows`."""
-        return Reading(self.question[rows], [layer[rows] for layer in self.memory], self.mask[rows])
+        memory = [layer.index_select(0, rows) for layer in self.memory]
+        return Reading(self.question[rows], memory, self.mask[rows])
 
 
 class LearnedIntent(nn.Module):
@@ -88,7 +91,7 @@ class LearnedIntent(nn.Module):
         """Everything that does not depend on a path, once a question."""
         encoder, device = self._frozen[1], self.ask.device
         texts = [query.text for query in queries]
-        with torch.no_grad():
+        with frozen():
             question = encoder.encode(texts).to(device)
             states, mask = (x.to(device) for x in encoder.tokens(texts))
         if self.training and self.word_dropout:
@@ -103,17 +106,18 @@ class LearnedIntent(nn.Module):
         """Intents of P partial paths; `reading` where the questions have been read before."""
         read = self.read(states.queries) if reading is None else reading
         row = states.paths.state.to(read.question.device)
-        own = read.select(row)
+        place = torch.arange(len(row), device=row.device) - torch.searchsorted(row, row)
+        slots = int(place.max()) + 1 if len(row) else 1
         x = self._embed(states.paths)
-        for number, (layer, memory) in enumerate(zip(self.decoder, own.memory, strict=True), 1):
-            x = layer(x, memory, own.mask, last=number == len(self.decoder))
-        vectors = own.question + self.out(self.norm(x[:, -1]))
+        for number, (layer, memory) in enumerate(zip(self.decoder, read.memory, strict=True), 1):
+            x = layer(x, memory, read.mask, row * slots + place, slots, number == len(self.decoder))
+        vectors = read.question[row] + self.out(self.norm(x[:, -1]))
         return Intents(vectors, read.question, [""] * len(states))
 
     def phrases(self, intents: Tensor, top: int = 3) -> list[str]:
         """For people: the relation labels nearest to each of `[P, d]` intent vectors, best first."""
         graph = self._frozen[0]
-        near = nn.functional.normalize(intents, dim=1) @ self.features.relations.T
+        near = F.normalize(intents, dim=1) @ self.features.relations.T
         best = near.topk(min(top, near.shape[1]), dim=1).indices.tolist()
         return ["; ".join(graph.relation_label(r) for r in row) for row in best]
 
@@ -121,8 +125,8 @@ class LearnedIntent(nn.Module):
         """`[P, d + 2, width]`: the start, each step, and the place that asks for the next one."""
         device = self.ask.device
         relations, types = self.steps.relation_table(), self.steps.type_table()
-        x = types[self.features.type_of[paths.entities.to(device)]]
-        walked = relations[paths.relations.to(device)]
+        x = F.embedding(self.features.type_of[paths.entities.to(device)], types)
+        walked = F.embedding(paths.relations.to(device), relations)
         x = x + torch.cat([torch.zeros_like(x[:, :1]), walked], dim=1)
         x = torch.cat([x, (x[:, -1] + self.ask)[:, None]], dim=1)
         where = torch.arange(x.shape[1], device=device).clamp(max=DEEPEST)
