@@ -6,6 +6,7 @@ python benchmarks/providers.py [--root data/atlas] [--split val] [--limit 1000]
 from __future__ import annotations
 
 import argparse
+from typing import Any
 
 from rich.table import Table
 
@@ -39,7 +40,8 @@ def main() -> None:
     for name in ("texts", "Hits@1", "less exact", "95 % interval", "questions/s"):
         table.add_column(name, justify="left" if name == "texts" else "right")
     for provider, evaluation in done.items():
-        loss = compare(evaluation.records, done["exact"].records)["overall"]["hits@1"]
+        compared: dict[str, Any] = compare(evaluation.records, done["exact"].records)
+        loss = compared["overall"]["hits@1"]
         seconds = sum(record.cost.seconds for record in evaluation.records)
         table.add_row(
             provider,

@@ -26,7 +26,9 @@ app.add_typer(data_app, name="data")
 out = Console()
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
-Checkpoint = Annotated[Path, typer.Option("--ckpt", help="A checkpoint that train.py wrote.")]
+Checkpoint = Annotated[
+    Path, typer.Option("--ckpt", help="A checkpoint; `best`: the newest below outputs.")
+]
 Graph = Annotated[Path | None, typer.Option(help="A graph folder or store; default: the training graph.")]
 Transfer = Annotated[bool, typer.Option("--transfer", help="Allow a graph that the checkpoint never saw.")]
 Overrides = Annotated[
@@ -40,7 +42,7 @@ def ask(
         list[str],
         typer.Argument(metavar="[IMAGE] QUESTION", help="A picture file, if any, and the question."),
     ],
-    ckpt: Checkpoint = Path("outputs/latest/checkpoints/best.ckpt"),
+    ckpt: Checkpoint = Path("best"),
     graph: Graph = None,
     start: Annotated[str | None, typer.Option(help="The start entity's id, where it is known.")] = None,
     transfer: Transfer = False,
@@ -74,7 +76,7 @@ def ask(
 def predict(
     questions: Annotated[Path, typer.Argument(help="JSON Lines, with or without answers.")],
     out_file: Annotated[Path, typer.Argument(metavar="OUT", help="Where to write one JSON line a question.")],
-    ckpt: Checkpoint = Path("outputs/latest/checkpoints/best.ckpt"),
+    ckpt: Checkpoint = Path("best"),
     graph: Graph = None,
     transfer: Transfer = False,
     overrides: Overrides = None,

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from vispath_lit.errors import CheckpointError
-from vispath_lit.launch.fit import resolve
+from vispath_lit.launch.checkpoint import resolve
 
 
 def test_the_newest_last_checkpoint_wins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -24,5 +24,5 @@ def test_the_newest_last_checkpoint_wins(tmp_path: Path, monkeypatch: pytest.Mon
 
 def test_without_a_run_the_error_says_what_to_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(CheckpointError, match="ckpt_path=PATH"):
+    with pytest.raises(CheckpointError, match="name one"):
         resolve("last")

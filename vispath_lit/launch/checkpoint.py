@@ -58,6 +58,22 @@ def fingerprints(world: World) -> dict[str, str]:
     }
 
 
+def resolve(ckpt_path: str | Path) -> Path:
+    """`best` and `last` are the newest such checkpoint under `outputs`; anything else is a path.
+
+    A killed run has a last one too; runs without training have none and are passed over.
+
+    Raises:
+        CheckpointError: no run has one.
+    """
+    if str(ckpt_path) not in ("best", "last"):
+        return Path(ckpt_path).expanduser()
+    found = [file for file in Path("outputs").glob(f"**/checkpoints/{ckpt_path}.ckpt") if file.is_file()]
+    if not found:
+        raise CheckpointError(f"no run under outputs has a {ckpt_path} checkpoint: name one by its path")
+    return max(found, key=lambda file: (file.stat().st_mtime_ns, str(file)))
+
+
 def read_checkpoint(path: str | Path) -> dict[str, Any]:
     """The checkpoint's content, read without executing anything in it.
 

@@ -8,9 +8,8 @@ from typing import Any
 import pytorch_lightning as pl
 from omegaconf import DictConfig
 
-from vispath_lit.launch.checkpoint import KEY, check_fit, read_checkpoint, weights_fingerprint
+from vispath_lit.launch.checkpoint import KEY, check_fit, read_checkpoint, resolve, weights_fingerprint
 from vispath_lit.launch.config import with_checkpoint
-from vispath_lit.launch.fit import resolve
 from vispath_lit.launch.parts import make_world
 from vispath_lit.launch.predictor import build_system
 from vispath_lit.launch.record import RunRecord

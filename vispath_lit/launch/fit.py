@@ -14,11 +14,11 @@ from omegaconf import DictConfig
 from pytorch_lightning.callbacks import ModelCheckpoint, RichProgressBar
 
 from vispath_lit.data.datamodule import QuestionDataModule
-from vispath_lit.data.supervision import supervise
-from vispath_lit.errors import CheckpointError, ConfigError, DataError
+from vispath_lit.data.supervision import SupervisionReport, supervise
+from vispath_lit.errors import ConfigError, DataError
 from vispath_lit.evaluation.evaluator import evaluate
 from vispath_lit.evaluation.summary import averages
-from vispath_lit.launch.checkpoint import Provenance, check_resumable, load_weights, read_checkpoint
+from vispath_lit.launch.checkpoint import Provenance, check_resumable, load_weights, read_checkpoint, resolve
 from vispath_lit.launch.config import plain
 from vispath_lit.launch.link import link
 from vispath_lit.launch.parts import World, make, section
@@ -109,7 +109,7 @@ def _data(
             inverse=config.parts.search.inverse,
             on_error=settings.on_error,
         )
-        console.print(f"{split}: {found[split].report}", highlight=False, soft_wrap=True)
+        console.print(f"{split}: {in_words(found[split].report)}", highlight=False, soft_wrap=True)
     warm(world.text_encoder, parts["analyzer"], [q for split in found.values() for q in split.questions])
     data = QuestionDataModule(
         world.graph,
@@ -152,15 +152,14 @@ def _resume(config: DictConfig) -> str | None:
     return str(path)
 
 
-def resolve(ckpt_path: str) -> Path:
-    """`last` is the newest last checkpoint under `outputs`, of a killed run too; anything else is a path.
-
-    Raises:
-        CheckpointError: no run has one.
-    """
-    if ckpt_path != "last":
-        return Path(ckpt_path)
-    found = [file for file in Path("outputs").glob("**/checkpoints/last.ckpt") if file.is_file()]
-    if not found:
-        raise CheckpointError("no run under outputs has a last checkpoint: name one with ckpt_path=PATH")
-    return max(found, key=lambda file: (file.stat().st_mtime_ns, str(file)))
+def in_words(report: SupervisionReport) -> str:
+    """What became of the questions, the counts that are not zero."""
+    counts = {
+        "with gold paths": report.gold,
+        "with shortest paths as gold": report.weak,
+        "without a path to an answer": report.unreachable,
+        "given up as too large": report.too_large,
+        "without topic or answer in the graph": report.unsupervised,
+        "left out for ids that the graph does not hold": report.skipped,
+    }
+    return f"{report.questions} questions: " + ", ".join(f"{n} {words}" for words, n in counts.items() if n)

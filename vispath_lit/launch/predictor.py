@@ -24,7 +24,14 @@ from vispath_lit.errors import CheckpointError, DataError, VisPathError
 from vispath_lit.kg.cached import store_of
 from vispath_lit.kg.images import load_image
 from vispath_lit.kg.store import KnowledgeGraph
-from vispath_lit.launch.checkpoint import KEY, check_fit, load_weights, read_checkpoint, trained_store
+from vispath_lit.launch.checkpoint import (
+    KEY,
+    check_fit,
+    load_weights,
+    read_checkpoint,
+    resolve,
+    trained_store,
+)
 from vispath_lit.launch.config import load_config, with_checkpoint
 from vispath_lit.launch.parts import World, make_parts, make_system, make_world
 from vispath_lit.progress import track
@@ -95,7 +102,7 @@ class VisPath:
         """The trained system of a checkpoint.
 
         Args:
-            path: a checkpoint that `train.py` wrote.
+            path: a checkpoint that `train.py` wrote; `best` is the newest one below `outputs`.
             graph: a graph folder or built store to walk in place of the training graph's.
             transfer: allows a graph that the checkpoint was not trained on.
             overrides: Hydra overrides of `conf/eval.yaml`, such as `parts/texts=exact`.
@@ -103,7 +110,7 @@ class VisPath:
         Raises:
             CheckpointError: a damaged checkpoint, or one for another graph without `transfer`.
         """
-        content = read_checkpoint(path)
+        content = read_checkpoint(resolve(path))
         config = with_checkpoint(load_config("eval", overrides), content[KEY]["config"], overrides)
         store = trained_store(content) if graph is None else store_of(graph, config.cache_dir)
         world = make_world(config, store)

@@ -8,8 +8,14 @@ import pytorch_lightning as pl
 from omegaconf import DictConfig
 
 from vispath_lit.errors import ConfigError
-from vispath_lit.launch.checkpoint import check_fit, load_weights, read_checkpoint, weights_fingerprint
-from vispath_lit.launch.fit import fit, resolve
+from vispath_lit.launch.checkpoint import (
+    check_fit,
+    load_weights,
+    read_checkpoint,
+    resolve,
+    weights_fingerprint,
+)
+from vispath_lit.launch.fit import fit
 from vispath_lit.launch.parts import make_parts, make_system, make_world
 from vispath_lit.launch.predictor import learned_of
 from vispath_lit.launch.record import RunRecord
