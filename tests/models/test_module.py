@@ -62,7 +62,7 @@ def module(graph: KnowledgeGraph, **values: Any) -> VisPathModule:
         LearnedIntent(graph, encoder, width=32, word_dropout=0.05),
         LearnedEdgeScorer(graph, encoder, width=32),
         LearnedChainScorer(graph, encoder, width=16),
-        LearnedDepthAnalyzer(EvenAnalyzer(), encoder, d_max=3, width=16),
+        LearnedDepthAnalyzer(EvenAnalyzer(), encoder, d_max=3, width=128),
     )
     walk = GuidedWalk(
         parts, PlainTexts(graph, encoder), encoder, objective_texts, WalkSettings(chain_edges=4)
