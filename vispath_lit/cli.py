@@ -26,9 +26,7 @@ app.add_typer(data_app, name="data")
 out = Console()
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
-Checkpoint = Annotated[
-    Path, typer.Option("--ckpt", help="A checkpoint; `best`: the newest below outputs.")
-]
+Checkpoint = Annotated[Path, typer.Option("--ckpt", help="A checkpoint; `best`: the newest below outputs.")]
 Graph = Annotated[Path | None, typer.Option(help="A graph folder or store; default: the training graph.")]
 Transfer = Annotated[bool, typer.Option("--transfer", help="Allow a graph that the checkpoint never saw.")]
 Overrides = Annotated[
