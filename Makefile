@@ -13,7 +13,7 @@ train: $(READY)  ## install, build Atlas, train, test, print the table
 	$(BIN)/python train.py
 
 test: lint  ## lint, types, tests
-	$(BIN)/python -m pytest -n 2
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2
 
 lint: $(READY)
 	$(BIN)/ruff check .
