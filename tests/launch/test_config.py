@@ -41,7 +41,7 @@ def test_a_checkpoint_brings_its_system_and_leaves_the_run_its_own(saved: dict[s
     assert (merged.data.split, merged.data.limit, merged.data.train_limit) == ("test", None, None)
     assert merged.parts.search.m3 == 7
     assert merged.parts.intent._target_.endswith("LearnedIntent")
-    assert (merged.run_dir, merged.seed, merged.system.batch_size) == ("here", 0, 64)
+    assert (merged.run_dir, merged.seed, merged.system.batch_size) == ("here", 0, config.system.batch_size)
     assert config.parts.search.m3 == 3, "the run's config itself is left alone"
 
 

@@ -15,6 +15,7 @@ from PIL.Image import Image
 from torch import Tensor
 
 from vispath_lit.data.queries import to_query
+from vispath_lit.encoders.threads import side_by_side
 from vispath_lit.errors import ConfigError, DataError
 from vispath_lit.kg.store import KnowledgeGraph
 from vispath_lit.kg.texts import edge_texts, verbalize
@@ -81,7 +82,9 @@ class ExactTexts:
         return Rows(self.encoder.encode(texts), torch.arange(len(texts)))
 
 
-def system(graph: KnowledgeGraph, batch_size: int = 3, cache: Path | None = None) -> VisPath:
+def system(
+    graph: KnowledgeGraph, batch_size: int = 3, cache: Path | None = None, threads: int | None = 1
+) -> VisPath:
     encoder = WordEncoder()
     return VisPath(
         graph=graph,
@@ -97,6 +100,7 @@ def system(graph: KnowledgeGraph, batch_size: int = 3, cache: Path | None = None
         selector=BestPathSelector(graph),
         search=SearchSettings(),
         batch_size=batch_size,
+        threads=threads,
     )
 
 
@@ -188,6 +192,19 @@ def test_one_prediction_a_query_in_order_whatever_the_batch(
     assert small.answer([]) == []
     with pytest.raises(ConfigError, match="batch_size"):
         system(toy_graph, batch_size=0)
+
+
+def test_threads_change_nothing_but_the_time(toy_graph: KnowledgeGraph, questions: list[Question]) -> None:
+    queries = asked(toy_graph, questions)
+    found = system(toy_graph, threads=3).answer(queries)
+    assert free_of_cost(found) == free_of_cost(system(toy_graph, batch_size=64).answer(queries))
+    before = torch.get_num_threads()
+    with pytest.raises(ZeroDivisionError):
+        list(side_by_side(lambda n: 1 // n, [2, 1, 0, 1], 3))
+    assert list(side_by_side(lambda _: torch.get_num_threads(), range(4), 3)) == [1] * 4
+    assert torch.get_num_threads() == before
+    with pytest.raises(ConfigError, match="threads"):
+        system(toy_graph, threads=0)
 
 
 def test_the_answer_lies_at_the_end_of_its_path(toy_graph: KnowledgeGraph, questions: list[Question]) -> None:

@@ -12,26 +12,29 @@ from numpy.typing import NDArray
 from vispath_lit.progress import track
 
 T = TypeVar("T")
-MIN_TOKENS = 1024  # below it a batch is too small for padding to matter more than one call more
+STEP = 8  # tokens; finer, batches get too small, coarser, padding too long
 
 
-def token_batches(lengths: NDArray[np.int64], budget: int, waste: float = 0.1) -> list[NDArray[np.int64]]:
-    """Positions of texts in batches of at most `budget` padded tokens, longest first (ties by position).
+def padded_lengths(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
+    """`[n]` lengths rounded up to the next multiple of `STEP`."""
+    return -(-lengths // STEP) * STEP
 
-    A batch ends early where one more text would leave more than `waste` of it padding.
+
+def token_batches(lengths: NDArray[np.int64], budget: int) -> list[NDArray[np.int64]]:
+    """Positions of texts in batches of one padded length and at most `budget` padded tokens, longest first.
+
+    As the padding depends on the text alone, its vector has the same bits in every batch: what else is
+    embedded, and in which order, never decides a near-tie.
     """
-    order = np.argsort(-lengths, kind="stable")
-    batches: list[NDArray[np.int64]] = []
-    start, used = 0, 0
-    for i, length in enumerate(lengths[order].tolist()):
-        width = int(lengths[order[start]])
-        padded = width * (i - start + 1)
-        padding = padded - used - length
-        if i > start and (padded > budget or (padded > MIN_TOKENS and padding > waste * padded)):
-            batches.append(order[start:i])
-            start, used = i, 0
-        used += length
-    return [*batches, order[start:]] if len(order) else []
+    padded = padded_lengths(lengths)
+    order = np.argsort(-padded, kind="stable")
+    runs = np.split(order, np.flatnonzero(np.diff(padded[order])) + 1) if len(order) else []
+    sizes = [max(budget // int(padded[run[0]]), 1) for run in runs]
+    return [
+        run[low : low + size]
+        for run, size in zip(runs, sizes, strict=True)
+        for low in range(0, len(run), size)
+    ]
 
 
 def track_if_slow(items: Sequence[T], description: str, patience: float = 2.0) -> Iterator[T]:

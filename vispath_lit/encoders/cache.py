@@ -1,8 +1,8 @@
 """A disk cache of float rows keyed by content, shared by processes: what is embedded once stays embedded.
 
 Items wait in memory until there are enough for a file; files are immutable segments (`encoders/segment.py`),
-so a crash loses at most the waiting items, and several processes may read and write at once. Of two values
-for one key the one that was written first counts.
+so a crash loses at most the waiting items, and several processes and threads may read and write at once. Of
+two values for one key the one that was written first counts.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import contextlib
 import logging
 import os
 import secrets
+import threading
 import time
 import weakref
 from collections.abc import Iterable
@@ -67,6 +68,7 @@ class ContentCache:
         self._checked: set[Path] = set()
         self._seen_change = -1
         self._owner = os.getpid()
+        self._lock = threading.RLock()
         if folder is not None:
             folder.mkdir(parents=True, exist_ok=True)
             self._scan()
@@ -74,11 +76,12 @@ class ContentCache:
 
     def get(self, keys: Keys) -> tuple[Floats, NDArray[np.int64]]:
         """The rows of `[n, 2]` keys, item after item, and `[n]` rows an item: 0 where the key is unknown."""
-        while True:
-            try:
-                return self._gather(keys)
-            except DamagedSegmentError as error:
-                self._drop(error)
+        with self._lock:
+            while True:
+                try:
+                    return self._gather(keys)
+                except DamagedSegmentError as error:
+                    self._drop(error)
 
     def add(self, keys: Keys, rows: Floats, lengths: NDArray[np.int64] | None = None) -> None:
         """Keeps the rows of new keys; `lengths` is `[n]`, one row an item where it is None."""
@@ -86,21 +89,23 @@ class ContentCache:
         if len(keys) == 0:
             return
         new = build(keys, counts, rows.astype(self.dtype, copy=False))
-        # Like a log-structured merge tree: few parts to look in, and each row is copied only a few times.
-        while self._waiting and len(self._waiting[-1]) <= 2 * len(new):
-            new = merge([self._waiting.pop(), new])
-        self._waiting.append(new)
-        if sum(part.nbytes for part in self._waiting) >= self.flush_bytes:
-            self.flush()
+        with self._lock:
+            # Like a log-structured merge tree: few parts to look in, and each row is copied only a few times.
+            while self._waiting and len(self._waiting[-1]) <= 2 * len(new):
+                new = merge([self._waiting.pop(), new])
+            self._waiting.append(new)
+            if sum(part.nbytes for part in self._waiting) >= self.flush_bytes:
+                self.flush()
 
     def flush(self) -> None:
         """Writes what waits in memory."""
-        if self.folder is None or not self._waiting:
-            return
-        _flush_waiting(self._waiting, self.folder, self._owner)
-        self._scan()
-        if len([part for part in self._stored if part.nbytes < LARGE_FILE]) > MAX_FILES:
-            self._compact()
+        with self._lock:
+            if self.folder is None or not self._waiting:
+                return
+            _flush_waiting(self._waiting, self.folder, self._owner)
+            self._scan()
+            if len([part for part in self._stored if part.nbytes < LARGE_FILE]) > MAX_FILES:
+                self._compact()
 
     def _parts(self) -> list[Segment]:
         return [*self._stored, *self._waiting]

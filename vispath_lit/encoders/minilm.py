@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal
@@ -16,7 +17,7 @@ from torch import Tensor, nn
 from transformers import AutoConfig, AutoModel, AutoTokenizer
 from transformers.utils import logging as hf_logging
 
-from vispath_lit.encoders.batching import token_batches, track_if_slow
+from vispath_lit.encoders.batching import padded_lengths, token_batches, track_if_slow
 from vispath_lit.encoders.cache import ContentCache, content_keys
 from vispath_lit.encoders.precision import choose_dtype
 from vispath_lit.encoders.segment import Keys
@@ -95,6 +96,7 @@ class MiniLM:
         self.dtype = choose_dtype(dtype)
         self.batch_tokens = batch_tokens
         self.threads = threads
+        self._tokenizing = threading.Lock()  # the tokenizer is no thread's own
         self.tokenizer, self.model = load_minilm(source, self.dtype)
         self.fingerprint = _fingerprint(source, self.dtype)
         self.dim = int(self.model.config.hidden_size)  # type: ignore[union-attr, arg-type]
@@ -141,7 +143,8 @@ class MiniLM:
     @torch.no_grad()
     def _embed(self, texts: list[str], keys: Keys, pooled: bool) -> None:
         """Embeds texts into the cache, batch by batch, so that an interruption keeps what is done."""
-        ids = self.tokenizer(texts, truncation=True, max_length=MAX_TOKENS, padding=False)["input_ids"]
+        with self._tokenizing:
+            ids = self.tokenizer(texts, truncation=True, max_length=MAX_TOKENS, padding=False)["input_ids"]
         lengths = np.array([len(row) for row in ids], dtype=np.int64)
         batches = token_batches(lengths, self.batch_tokens)
         with limited_threads(self.threads):
@@ -155,11 +158,10 @@ class MiniLM:
 
     def _forward(self, ids: list[list[int]], lengths: NDArray[np.int64]) -> tuple[Tensor, Tensor]:
         """Last hidden states `[n, L, d]` of token ids, and their mask `[n, L]`."""
-        mask = torch.from_numpy(np.arange(int(lengths.max())) < lengths[:, None])
+        mask = torch.from_numpy(np.arange(int(padded_lengths(lengths).max())) < lengths[:, None])
         padded = torch.zeros(mask.shape, dtype=torch.long)
         padded[mask] = torch.from_numpy(np.concatenate([np.asarray(row, dtype=np.int64) for row in ids]))
-        attention = None if bool(mask.all()) else mask.long()
-        return self.model(input_ids=padded, attention_mask=attention).last_hidden_state, mask
+        return self.model(input_ids=padded, attention_mask=mask.long()).last_hidden_state, mask
 
 
 def _distinct(texts: Sequence[str]) -> tuple[list[str], NDArray[np.int64]]:

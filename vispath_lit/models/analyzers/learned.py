@@ -9,11 +9,10 @@ import torch
 from torch import Tensor, nn
 
 from vispath_lit.errors import ConfigError
-from vispath_lit.models.frozen import frozen
+from vispath_lit.models.frozen import frozen, hide_words
 from vispath_lit.protocols import QuestionAnalyzer, TextEncoder
 from vispath_lit.types import Analysis, Query
 
-TYPICAL = 10  # tokens that say something about depth
 SMALLEST = 1e-6  # probability below which a depth of the base counts as this
 
 
@@ -25,8 +24,10 @@ class LearnedDepthAnalyzer(nn.Module):
     Args:
         base: the analyzer that is corrected.
         d_max: longest depth that the correction knows; at least as long as the base's distribution.
-        width: of the layers over the question's token states.
-        dropout: before the last layer.
+        width: of the layer over the pooled token states.
+        heads: ways to pool them.
+        dropout: before each layer.
+        word_dropout: share of question tokens hidden in training.
     """
 
     def __init__(
@@ -35,13 +36,22 @@ class LearnedDepthAnalyzer(nn.Module):
         text_encoder: TextEncoder,
         d_max: int = 4,
         width: int = 128,
-        dropout: float = 0.1,
+        heads: int = 8,
+        dropout: float = 0.2,
+        word_dropout: float = 0.15,
     ) -> None:
         super().__init__()
         self._frozen = (base, text_encoder)
         self.d_max = d_max
-        self.word = nn.Sequential(nn.Linear(text_encoder.dim, width), nn.GELU())
-        self.merge = nn.Sequential(nn.Linear(width, width), nn.GELU(), nn.Dropout(dropout))
+        self.word_dropout = word_dropout
+        self.pool = nn.Linear(text_encoder.dim, heads)
+        self.merge = nn.Sequential(
+            nn.LayerNorm(heads * text_encoder.dim),
+            nn.Dropout(dropout),
+            nn.Linear(heads * text_encoder.dim, width),
+            nn.GELU(),
+            nn.Dropout(dropout),
+        )
         self.out = nn.Linear(width, d_max)
         nn.init.zeros_(self.out.weight)
         nn.init.zeros_(self.out.bias)
@@ -65,9 +75,10 @@ class LearnedDepthAnalyzer(nn.Module):
         device = self.out.weight.device
         with frozen():
             states, mask = (x.to(device) for x in self._frozen[1].tokens([q.text for q in queries]))
-        # A sum, not a mean: depth is how many relations the words name.
-        counts = (self.word(states) * mask[:, :, None]).sum(dim=1) / TYPICAL
-        correction: Tensor = self.out(self.merge(counts))
+        mask = hide_words(mask, self.word_dropout if self.training else 0.0)
+        weights = self.pool(states).masked_fill(~mask[:, :, None], float("-inf")).softmax(dim=1)
+        pooled = torch.einsum("slh,sld->shd", weights, states).flatten(1)
+        correction: Tensor = self.out(self.merge(pooled))
         return self._base_logits(analyses, device) + correction
 
     def _base_logits(self, analyses: Sequence[Analysis], device: torch.device) -> Tensor:

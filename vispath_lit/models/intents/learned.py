@@ -18,7 +18,7 @@ from vispath_lit.errors import ConfigError
 from vispath_lit.kg.store import KnowledgeGraph
 from vispath_lit.models.attention import DecoderLayer, EncoderLayer
 from vispath_lit.models.features import GraphFeatures, StepEmbedding
-from vispath_lit.models.frozen import frozen
+from vispath_lit.models.frozen import frozen, hide_words
 from vispath_lit.protocols import TextEncoder
 from vispath_lit.types import Intents, Paths, Query, States
 
@@ -94,10 +94,7 @@ class LearnedIntent(nn.Module):
         with frozen():
             question = encoder.encode(texts).to(device)
             states, mask = (x.to(device) for x in encoder.tokens(texts))
-        if self.training and self.word_dropout:
-            hidden = torch.rand(mask.shape, device=device) < self.word_dropout
-            hidden[:, 0] = False
-            mask = mask & ~hidden
+        mask = hide_words(mask, self.word_dropout if self.training else 0.0)
         read = self.reader(self.tokens(states), mask)
         layers = [cast(DecoderLayer, layer) for layer in self.decoder]
         return Reading(question, [layer.shared.project(read) for layer in layers], mask)
