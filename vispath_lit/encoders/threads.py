@@ -45,7 +45,7 @@ def _pool(workers: int) -> ThreadPoolExecutor:
     before = torch.get_num_threads()
 
     def begin() -> None:
-        torch.get_num_threads()  # a thread that never asked takes over the last setting when it first computes
+        torch.get_num_threads()  # else its first product would take over the last setting
         torch.set_num_threads(1)
 
     pool = ThreadPoolExecutor(workers, "side-by-side", initializer=begin)
