@@ -248,10 +248,12 @@ def test_no_weight_belongs_to_a_graph(
 ) -> None:
     def weights(g: KnowledgeGraph) -> dict[str, torch.Size]:
         parts = LearnedParts(
-            LearnedIntent(g, encoder, width=16),
-            LearnedEdgeScorer(g, encoder, width=16),
-            LearnedChainScorer(g, encoder, width=16),
-            LearnedDepthAnalyzer(EvenAnalyzer(), encoder, d_max=3, width=16),
+            {
+                "intent": LearnedIntent(g, encoder, width=16),
+                "edge_scorer": LearnedEdgeScorer(g, encoder, width=16),
+                "chain_scorer": LearnedChainScorer(g, encoder, width=16),
+                "analyzer": LearnedDepthAnalyzer(EvenAnalyzer(), encoder, d_max=3, width=16),
+            }
         )
         assert parts.trained_names() == set(parts.state_dict())
         return {name: weight.shape for name, weight in parts.state_dict().items()}
@@ -325,4 +327,4 @@ def test_widths_that_heads_do_not_divide_are_refused(graph: KnowledgeGraph, enco
 
 def test_a_fixed_intent_cannot_be_trained(graph: KnowledgeGraph, encoder: WordEncoder) -> None:
     with pytest.raises(ConfigError, match="QuestionIntent cannot be trained"):
-        LearnedParts(QuestionIntent(encoder), FixedEdgeScorer(), FixedChainScorer(), EvenAnalyzer())
+        LearnedParts({"intent": QuestionIntent(encoder)})

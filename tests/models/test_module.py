@@ -59,10 +59,12 @@ def module(graph: KnowledgeGraph, **values: Any) -> VisPathModule:
     encoder = WordEncoder()
     pl.seed_everything(0)
     parts = LearnedParts(
-        LearnedIntent(graph, encoder, width=32, word_dropout=0.05),
-        LearnedEdgeScorer(graph, encoder, width=32),
-        LearnedChainScorer(graph, encoder, width=16),
-        LearnedDepthAnalyzer(EvenAnalyzer(), encoder, d_max=3, width=128),
+        {
+            "intent": LearnedIntent(graph, encoder, width=32, word_dropout=0.05),
+            "edge_scorer": LearnedEdgeScorer(graph, encoder, width=32),
+            "chain_scorer": LearnedChainScorer(graph, encoder, width=16),
+            "analyzer": LearnedDepthAnalyzer(EvenAnalyzer(), encoder, d_max=3, width=128),
+        }
     )
     walk = GuidedWalk(
         parts, PlainTexts(graph, encoder), encoder, objective_texts, WalkSettings(chain_edges=4)

@@ -41,7 +41,7 @@ def fit(config: DictConfig, world: World, parts: Mapping[str, Any], system: Syst
         DataError: no question to train on.
         CheckpointError: `ckpt_path` cannot be resumed.
     """
-    learned = LearnedParts(parts["intent"], parts["edge_scorer"], parts["chain_scorer"], parts["analyzer"])
+    learned = LearnedParts(parts)
     data, val = _data(config, world, parts)
     walk = GuidedWalk(
         learned, parts["texts"], world.text_encoder, objective_texts, make(section(config.training.walk), {})

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Protocol, cast
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol, cast
 
 from torch import Tensor, nn
 
 from vispath_lit.errors import ConfigError
 from vispath_lit.models.intents.learned import Reading
-from vispath_lit.protocols import ChainScorer, EdgeScorer, IntentModel, QuestionAnalyzer
+from vispath_lit.protocols import ChainScorer, EdgeScorer, QuestionAnalyzer
 from vispath_lit.types import Analysis, Intents, Query, States
 
 
@@ -29,36 +29,34 @@ class TrainableDepth(Protocol):
 
 
 class LearnedParts(nn.Module):
-    """Intent, edge scorer, chain scorer and depth; each part that is a module is trained and saved.
+    """The parts of one system by name; each one that is a module is trained and saved.
 
     Encoders, text providers and the graph are held by the parts but are no modules of theirs, so that
     the state dict holds trained weights alone.
 
     Args:
-        intent: must be a `TrainableIntent`, as `models.intents.learned` has it.
-        edge_scorer, chain_scorer: learned or fixed.
-        analyzer: its depth is trained where it is a `TrainableDepth`, else left alone.
+        parts: at least `intent`, which must be a `TrainableIntent` as `models.intents.learned` has it,
+            `edge_scorer`, `chain_scorer` and `analyzer`, whose depth is trained where it is a
+            `TrainableDepth`.
 
     Raises:
         ConfigError: an intent that cannot be trained.
     """
 
-    def __init__(
-        self,
-        intent: IntentModel,
-        edge_scorer: EdgeScorer,
-        chain_scorer: ChainScorer,
-        analyzer: QuestionAnalyzer,
-    ) -> None:
+    intent: TrainableIntent
+    edge_scorer: EdgeScorer
+    chain_scorer: ChainScorer
+    analyzer: QuestionAnalyzer
+
+    def __init__(self, parts: Mapping[str, Any]) -> None:
         super().__init__()
+        intent = parts["intent"]
         if not isinstance(intent, nn.Module) or not hasattr(intent, "read"):
             raise ConfigError(
                 f"intent {type(intent).__name__} cannot be trained; use parts/intent=learned, or fit=false"
             )
-        self.intent = cast(TrainableIntent, intent)
-        self.edge_scorer = edge_scorer
-        self.chain_scorer = chain_scorer
-        self.analyzer = analyzer
+        for name, part in parts.items():
+            setattr(self, name, part)
 
     @property
     def depth(self) -> TrainableDepth | None:
