@@ -99,6 +99,24 @@ class IntentModel(Protocol):
     def __call__(self, states: States) -> Intents: ...
 
 
+class NeighbourhoodEncoder(Protocol):
+    """g(e): the surroundings of entity e in the graph as k numbers; k is 0 where there is no encoder."""
+
+    @property
+    def dim(self) -> int: ...
+    def rows(self, entities: Tensor) -> Rows:
+        """The vectors `[n, k]` of `[n]` entities, from a table and without a gradient; not of unit length."""
+        ...
+
+    def encode(self, entities: Tensor) -> Tensor:
+        """The same `[n, k]` computed anew, with a gradient to the encoder's weights."""
+        ...
+
+    def refresh(self, step: int) -> None:
+        """Before each training step of an epoch, from 0: rows that are too old for it are forgotten."""
+        ...
+
+
 class EdgeScorer(Protocol):
     """Eq. 5."""
 

@@ -130,11 +130,26 @@ def test_an_intent_has_a_row_a_path_and_a_text_a_state(
     torch.testing.assert_close(found.question, world.text_encoder.encode([q.text for q in queries]))
 
 
+@pytest.mark.parametrize("choice", choices("parts/neighbourhood"))
+def test_a_neighbourhood_is_one_vector_an_entity(choice: str, world: World) -> None:
+    encoder = build(world, f"parts/neighbourhood={choice}")["neighbourhood"]
+    everyone = torch.arange(world.graph.num_entities)
+    vectors = encoder.rows(everyone).dense()
+    assert vectors.shape == (len(everyone), encoder.dim)
+    assert vectors.isfinite().all()
+    some = torch.tensor([2, 0, 2])
+    assert torch.equal(encoder.rows(some).dense(), vectors[some])
+    torch.testing.assert_close(encoder.encode(some), vectors[some].float(), atol=5e-3, rtol=5e-3)
+    encoder.refresh(0)
+    assert torch.equal(encoder.rows(some).dense(), vectors[some])
+
+
+@pytest.mark.parametrize("neighbourhood", choices("parts/neighbourhood"))
 @pytest.mark.parametrize("choice", choices("parts/edge_scorer"))
 def test_an_edge_scorer_gives_a_logit_an_edge_whatever_its_neighbours(
-    choice: str, world: World, queries: list[Query]
+    choice: str, neighbourhood: str, world: World, queries: list[Query]
 ) -> None:
-    parts = build(world, f"parts/edge_scorer={choice}")
+    parts = build(world, f"parts/edge_scorer={choice}", f"parts/neighbourhood={neighbourhood}")
     states = states_of(world, parts, queries)
     intents = parts["intent"](states)
     frontier = expand(world.graph, states.paths)

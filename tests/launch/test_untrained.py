@@ -27,13 +27,17 @@ def scores_of(prediction: Prediction) -> list[float]:
     return [path.score for path in (*prediction.paths, *hops)]
 
 
-@pytest.mark.parametrize("search", ["default", "fixed", "paper"])
-def test_untrained_equals_fixed(search: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("search", "neighbourhood"),
+    [("default", "none"), ("default", "gatv2"), ("fixed", "none"), ("paper", "none")],
+)
+def test_untrained_equals_fixed(search: str, neighbourhood: str, tmp_path: Path) -> None:
     chosen = [
         f"cache_dir={tmp_path}",
         "parts/texts=exact",
         "parts/texts@fixed.texts=exact",
         f"parts/search={search}",
+        f"parts/neighbourhood={neighbourhood}",
         f"parts/search@fixed.search={search}",
     ]
     config = load_config("train", [*DATA, *chosen])

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 
 import pytest
 import torch
@@ -8,6 +9,7 @@ from learned_worlds import EvenAnalyzer, PlainTexts, WordEncoder, ring_questions
 from torch import Tensor, nn
 
 from vispath_lit.errors import ConfigError
+from vispath_lit.kg.distances import from_start
 from vispath_lit.kg.frontier import expand
 from vispath_lit.kg.store import KnowledgeGraph
 from vispath_lit.models.analyzers.learned import LearnedDepthAnalyzer
@@ -34,6 +36,26 @@ def graph(make_graph: MakeGraph) -> KnowledgeGraph:
 @pytest.fixture(scope="module")
 def encoder() -> WordEncoder:
     return WordEncoder()
+
+
+@dataclass
+class SomeVectors:
+    """A `NeighbourhoodEncoder` of given vectors."""
+
+    vectors: Tensor
+
+    @property
+    def dim(self) -> int:
+        return self.vectors.shape[1]
+
+    def rows(self, entities: Tensor) -> Rows:
+        return Rows(self.vectors, entities)
+
+    def encode(self, entities: Tensor) -> Tensor:
+        return self.vectors[entities]
+
+    def refresh(self, step: int) -> None:
+        pass
 
 
 def states_and_frontier(graph: KnowledgeGraph, hops: int, questions: int = 5) -> tuple[States, Frontier]:
@@ -164,14 +186,16 @@ def test_each_term_of_the_edge_scorer_reads_what_it_should(
 ) -> None:
     """With unequal weights everywhere, the logits equal a sum written edge by edge."""
     states, frontier = states_and_frontier(graph, 2, questions=2)
-    scorer = LearnedEdgeScorer(graph, encoder, width=8, neighbourhood=torch.randn(40, 5)).eval()
+    nearby = SomeVectors(torch.randn(40, 5))
+    scorer = LearnedEdgeScorer(graph, encoder, width=8, neighbourhood=nearby).eval()
     disturb(scorer)
     intents = QuestionIntent(encoder)(states)
     texts = PlainTexts(graph, encoder).edge_vectors(frontier.relation, frontier.tail)
     logits = scorer(frontier, texts, intents)
     wanted = scorer._wanted(intents, frontier.paths.state, 2)
     relations, types = scorer.steps.relation_table(), scorer.steps.type_table()
-    assert scorer.neighbourhood is not None
+    distance = from_start(graph, frontier).tolist()
+    assert len(set(distance)) > 1
     for edge in range(0, len(frontier), 11):
         path = int(frontier.edge_path[edge])
         parts = torch.split_with_sizes(wanted[path], scorer.sizes)
@@ -182,7 +206,8 @@ def test_each_term_of_the_edge_scorer_reads_what_it_should(
         expected = torch.exp(10 * scorer.log_tau) * text @ q / q.norm() + text @ parts[0]
         expected = expected + parts[1] @ relations[frontier.relation[edge]] / 8**0.5
         expected = expected + parts[2] @ types[scorer.features.type_of[tail]] / 8**0.5
-        expected = expected + parts[3][place] + parts[4] @ scorer.neighbourhood[tail]
+        expected = expected + parts[3][place] + parts[4][distance[edge]]
+        expected = expected + parts[5] @ nearby.vectors[tail] / 5**0.5
         assert logits[edge].item() == pytest.approx(expected.item(), abs=1e-5)
 
 

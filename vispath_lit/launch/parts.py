@@ -22,6 +22,7 @@ PARTS = (
     "texts",
     "analyzer",
     "grounder",
+    "neighbourhood",
     "intent",
     "edge_scorer",
     "chain_scorer",

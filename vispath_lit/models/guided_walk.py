@@ -142,7 +142,7 @@ class GuidedWalk:
         frontier, settings = states.frontier, self.settings
         with frozen():
             texts = self.texts.stages[0].edge_vectors(frontier.relation, frontier.tail)
-        logits: Tensor = self.parts.edge_scorer(frontier, texts, intents)
+        logits = self.parts.edge_logits(frontier, texts, intents, states.weight > 0)
         device = logits.device
         weight, path, state = (x.to(device) for x in (states.weight, frontier.edge_path, states.edge_state))
         by_path = listwise_cross_entropy(logits, weight, path, len(frontier.paths))

@@ -8,9 +8,10 @@ from typing import Any, Protocol, cast
 from torch import Tensor, nn
 
 from vispath_lit.errors import ConfigError
+from vispath_lit.models.edge_scorers.learned import LearnedEdgeScorer
 from vispath_lit.models.intents.learned import Reading
-from vispath_lit.protocols import ChainScorer, EdgeScorer, QuestionAnalyzer
-from vispath_lit.types import Analysis, Intents, Query, States
+from vispath_lit.protocols import ChainScorer, EdgeScorer, NeighbourhoodEncoder, QuestionAnalyzer
+from vispath_lit.types import Analysis, Frontier, Intents, Query, Rows, States
 
 
 class TrainableIntent(Protocol):
@@ -37,7 +38,8 @@ class LearnedParts(nn.Module):
     Args:
         parts: at least `intent`, which must be a `TrainableIntent` as `models.intents.learned` has it,
             `edge_scorer`, `chain_scorer` and `analyzer`, whose depth is trained where it is a
-            `TrainableDepth`.
+            `TrainableDepth`. The scorers use `neighbourhood` but do not register it, so that its weights are
+            trained and saved once.
 
     Raises:
         ConfigError: an intent that cannot be trained.
@@ -65,6 +67,23 @@ class LearnedParts(nn.Module):
         if isinstance(analyzer, nn.Module) and hasattr(analyzer, "depth_logits"):
             return cast(TrainableDepth, analyzer)
         return None
+
+    def edge_logits(self, frontier: Frontier, texts: Rows, intents: Intents, accepted: Tensor) -> Tensor:
+        """Logits `[E]` in training.
+
+        Args:
+            accepted: `[E]` bool, the positives: a learned scorer encodes their tails' neighbourhoods afresh.
+        """
+        if isinstance(self.edge_scorer, LearnedEdgeScorer):
+            logits: Tensor = self.edge_scorer(frontier, texts, intents, accepted)
+            return logits
+        return self.edge_scorer(frontier, texts, intents)
+
+    def begin_step(self, step: int) -> None:
+        """Before each training step of an epoch, from 0: vectors that have become old are forgotten."""
+        neighbourhood: NeighbourhoodEncoder | None = getattr(self, "neighbourhood", None)
+        if neighbourhood is not None:
+            neighbourhood.refresh(step)
 
     def trained_names(self) -> set[str]:
         """Names in the state dict that a checkpoint must hold: weights that are trained."""

@@ -77,6 +77,9 @@ class VisPathModule(pl.LightningModule):
         )
         self.save_hyperparameters({**asdict(self.settings), **asdict(walk.settings)})
 
+    def on_train_batch_start(self, batch: QuestionBatch, batch_idx: int) -> None:
+        self.parts.begin_step(batch_idx)
+
     def training_step(self, batch: QuestionBatch, batch_idx: int) -> Tensor:
         result = self.walk.run(batch, self._beam_share())
         self._log_all("train", result, len(batch))

@@ -1,8 +1,8 @@
 """Eq. 8 learned: tau · cos(SBERT(Verbalize(p)), SBERT(Q ‖ S_Q) + U (q - SBERT(Q))) + g(p, q).
 
 At the start tau = 1, U = 0 and g = 0. g is one transformer layer whose last step reads the whole path. Keys
-and values of a step are sums of a relation's and a type's, so they come from tables and a chain costs little
-more than its last step.
+and values of a step are sums of a relation's, a type's and a neighbourhood's, so they come from tables and a
+chain costs little more than its last step.
 """
 
 from __future__ import annotations
@@ -15,8 +15,9 @@ from vispath_lit.errors import ConfigError
 from vispath_lit.kg.store import KnowledgeGraph
 from vispath_lit.models.edge_scorers.learned import DEEPEST, tau
 from vispath_lit.models.features import GraphFeatures, StepEmbedding
+from vispath_lit.models.neighbourhoods.none import NoNeighbourhood
 from vispath_lit.models.products import trained_dot
-from vispath_lit.protocols import TextEncoder
+from vispath_lit.protocols import NeighbourhoodEncoder, TextEncoder
 from vispath_lit.types import Intents, Paths, Rows
 
 
@@ -30,6 +31,7 @@ class LearnedChainScorer(nn.Module):
         width: of the transformer layer.
         heads: of its attention; divides `width`.
         dropout: before its last layer.
+        neighbourhood: gives g(e) of the path's entities, without a gradient; held but not registered.
     """
 
     def __init__(
@@ -39,14 +41,18 @@ class LearnedChainScorer(nn.Module):
         width: int = 128,
         heads: int = 4,
         dropout: float = 0.1,
+        neighbourhood: NeighbourhoodEncoder | None = None,
     ) -> None:
         super().__init__()
         if width % heads:
             raise ConfigError(f"chain_scorer.width is {width}; it must be a multiple of its heads, {heads}")
         dim = text_encoder.dim
+        self._frozen = (neighbourhood or NoNeighbourhood(),)
         self.heads = heads
         self.features = GraphFeatures(graph, text_encoder)
         self.steps = StepEmbedding(self.features, width)
+        near = self.neighbourhood.dim
+        self.near = nn.Linear(near, width, bias=False) if near else None
         self.shift = nn.Linear(dim, dim, bias=False)
         self.asked = nn.Linear(3 * dim, width)
         self.hop = nn.Embedding(DEEPEST, width)
@@ -61,6 +67,10 @@ class LearnedChainScorer(nn.Module):
         nn.init.normal_(self.hop.weight, std=0.1)
         for zero in (self.shift.weight, self.out.weight, self.out.bias):
             nn.init.zeros_(zero)
+
+    @property
+    def neighbourhood(self) -> NeighbourhoodEncoder:
+        return self._frozen[0]
 
     def forward(self, chains: Paths, texts: Rows, objective: Tensor, intents: Intents) -> Tensor:
         """Logits `[C]`."""
@@ -95,6 +105,11 @@ class LearnedChainScorer(nn.Module):
         key_value = F.embedding(entity, types @ weight.T) + hops @ weight.T + self.key_value.bias
         walked = F.embedding(relation, relations @ weight.T)
         key_value = key_value + F.pad(walked, (0, 0, 1, 0))
+        if self.near is not None:
+            distinct, place = torch.unique(chains.entities, return_inverse=True)
+            near, place = self.near(self.neighbourhood.rows(distinct).dense().float()), place.to(device)
+            last = last + F.embedding(place[:, -1], near)
+            key_value = key_value + F.embedding(place, near @ weight.T)
         mixed = self._attend(self.query(last + asked), key_value)
         merged: Tensor = self.out(self.merge(torch.cat([mixed, last, asked, last * asked], dim=1)))
         return merged[:, 0]

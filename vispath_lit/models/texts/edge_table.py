@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from filelock import FileLock
 from numpy.typing import NDArray
 from torch import Tensor
 
-from vispath_lit.encoders.batching import track_if_slow
 from vispath_lit.kg.store import KnowledgeGraph
+from vispath_lit.models.mapped_table import mapped_table
 from vispath_lit.models.texts.blocks import blockwise
 from vispath_lit.models.texts.composers import EdgeComposer
 from vispath_lit.models.texts.labels import LabelVectors
@@ -48,7 +46,13 @@ class EdgeTable:
         # A triple gives one pair in each direction, at most.
         if file is not None and 2 * graph.num_triples * composer.dim * 2 <= limit:
             self.pairs = graph_pairs(graph)
-            self.table = self._open(file)
+            self.table = mapped_table(
+                file,
+                (len(self.pairs), composer.dim),
+                lambda some: self.compose(self.pairs[some]).numpy(),
+                CHUNK,
+                "composing edges",
+            )
 
     def rows(self, relation: Tensor, tail: Tensor) -> Rows:
         """A row for each of `[E]` pairs; equal pairs share it."""
@@ -72,41 +76,6 @@ class EdgeTable:
         parts = blockwise(self.composer.tail_part, self.labels.entities(torch.from_numpy(tail)))
         relation = torch.from_numpy(pairs % self.relations)
         return blockwise(self.composer.join, parts[torch.from_numpy(index)] + self._relation_parts[relation])
-
-    def _open(self, file: Path) -> NDArray[Any]:
-        """Maps the file; makes it where it is missing, or damaged."""
-        shape = (len(self.pairs), self.composer.dim)
-        if (table := _read(file, shape)) is None:
-            file.parent.mkdir(parents=True, exist_ok=True)
-            # Of several processes that need it one works and the others wait for its file.
-            with FileLock(file.with_suffix(".lock")):
-                if _read(file, shape) is None:
-                    self._write(file, shape)
-            table = _read(file, shape)
-        assert table is not None, f"{file}: written as {shape}, reads otherwise"
-        return table
-
-    def _write(self, file: Path, shape: tuple[int, int]) -> None:
-        """Composes every pair, beside the target, then renames."""
-        temporary = file.with_name(f"{file.name}.{os.getpid()}.tmp")
-        try:
-            table = np.lib.format.open_memmap(temporary, mode="w+", dtype=np.float16, shape=shape)
-            for start in track_if_slow(range(0, shape[0], CHUNK), "composing edges"):
-                table[start : start + CHUNK] = self.compose(self.pairs[start : start + CHUNK]).numpy()
-            table.flush()
-            del table
-            temporary.replace(file)
-        finally:
-            temporary.unlink(missing_ok=True)
-
-
-def _read(file: Path, shape: tuple[int, int]) -> NDArray[Any] | None:
-    """The mapped table; None where the file is missing, cut short or another table."""
-    try:
-        table: NDArray[Any] = np.load(file, mmap_mode="r", allow_pickle=False)
-    except (FileNotFoundError, ValueError, EOFError):
-        return None
-    return table.view(np.ndarray) if table.shape == shape and table.dtype == np.float16 else None
 
 
 def graph_pairs(graph: KnowledgeGraph) -> NDArray[np.int64]:

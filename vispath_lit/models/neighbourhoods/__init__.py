@@ -1,0 +1,1 @@
+"""The surroundings of an entity as a vector, g(e)."""
