@@ -64,7 +64,8 @@ def with_checkpoint(config: DictConfig, saved: dict[str, Any], overrides: Sequen
     """The run's config with the checkpoint's system, save what the user overrode by name.
 
     An override of a whole choice (`parts/texts=exact`) takes the run's node, one of a value
-    (`parts.search.m3=5`) takes the run's value. Split and limits are always the run's.
+    (`parts.search.m3=5`) takes the run's value; what an experiment sets counts as named. Split and limits are
+    always the run's.
 
     Raises:
         CheckpointError: a config that is not one of a system, or that names a class of another package.
@@ -77,7 +78,7 @@ def with_checkpoint(config: DictConfig, saved: dict[str, Any], overrides: Sequen
         merged[key] = OmegaConf.create(saved[key])
     for key in RUN_KEYS:
         OmegaConf.update(merged, key, OmegaConf.select(config, key))
-    for override in overrides:
+    for override in [*_of_experiments(overrides), *overrides]:
         key = override.split("=", 1)[0].lstrip("+~").split("@", 1)[0].replace("/", ".")
         if key.split(".")[0] in SYSTEM_KEYS:
             OmegaConf.update(merged, key, OmegaConf.select(config, key), merge=False)
@@ -87,6 +88,28 @@ def with_checkpoint(config: DictConfig, saved: dict[str, Any], overrides: Sequen
             if target not in trusted:
                 _check_target(target)
     return merged
+
+
+def _of_experiments(overrides: Sequence[str]) -> Iterator[str]:
+    """The keys of a system that the experiments among the overrides choose or set."""
+    chosen = [value for key, _, value in (one.partition("=") for one in overrides) if key == "experiment"]
+    names = [name.strip() for value in chosen for name in value.strip("[]").split(",")]
+    for name in names:
+        node = OmegaConf.to_container(OmegaConf.load(conf_dir() / "experiment" / f"{name}.yaml"))
+        assert isinstance(node, dict)
+        for choice in node.get("defaults", ()):
+            if isinstance(choice, dict):
+                yield from (str(key).removeprefix("override /") for key in choice)
+        yield from (key for key in _leaves(node) if key.split(".")[0] in SYSTEM_KEYS)
+
+
+def _leaves(node: dict[Any, Any], path: str = "") -> Iterator[str]:
+    """Dotted keys of every value."""
+    for key, value in node.items():
+        if isinstance(value, dict):
+            yield from _leaves(value, f"{path}{key}.")
+        else:
+            yield f"{path}{key}"
 
 
 def _targets(node: object) -> Iterator[object]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections import defaultdict
 from pathlib import Path
+from typing import Literal
 
 from vispath_lit.data.questions import read_questions
 from vispath_lit.errors import ConfigError, DataError
@@ -53,14 +54,16 @@ class Custom:
         return divide(found, self.seed).get(split, [])
 
 
-def divide(questions: list[Question], seed: int) -> dict[str, list[Question]]:
-    """8:1:1 into train, val and test; questions with one start entity stay together.
+def divide(
+    questions: list[Question], seed: int, by: Literal["topic_entity", "id"] = "topic_entity"
+) -> dict[str, list[Question]]:
+    """8:1:1 into train, val and test; questions with one start entity stay together unless divided by id.
 
     Fewer than ten groups still give every split at least one question where there are three groups.
     """
     groups: dict[str, list[Question]] = defaultdict(list)
     for question in questions:
-        groups[question.topic_entity or question.id].append(question)
+        groups[getattr(question, by) or question.id].append(question)
     keys = sorted(groups)
     random.Random(seed).shuffle(keys)
     held_out = max(1, round(len(keys) / 10)) if len(keys) >= 3 else 0
