@@ -93,6 +93,22 @@ class TextProvider(Protocol):
     def stages(self) -> tuple[TextStage, ...]: ...
 
 
+class Backbone(Protocol):
+    """What reads picture, question and walked paths together, for the intent of a hop (h of Eq. 4)."""
+
+    @property
+    def dim(self) -> int:
+        """Width of the hidden states; 0 where there is no backbone."""
+        ...
+
+    def __call__(self, queries: Sequence[Query], statements: Sequence[str]) -> tuple[Tensor, Tensor]:
+        """Last hidden states `[S, L, dim]` float32 and their mask `[S, L]` (True is something).
+
+        One query and one statement a state: the kept partial paths in words, best first, "" before any step.
+        """
+        ...
+
+
 class IntentModel(Protocol):
     """Eq. 4."""
 

@@ -8,13 +8,14 @@ from typing import Any
 import pytest
 import torch
 from omegaconf import OmegaConf
+from tiny_vlms import FAMILIES
 from torch import Tensor, nn
 
 from vispath_lit.data.queries import to_query
 from vispath_lit.kg.frontier import expand
 from vispath_lit.launch.config import conf_dir, load_config
 from vispath_lit.launch.parts import World, make_parts, make_system, make_world
-from vispath_lit.protocols import System
+from vispath_lit.protocols import Backbone, System
 from vispath_lit.types import Analysis, Intents, Paths, Query, Rows, States
 
 PLANETS = Path(__file__).parents[2] / "examples" / "planets"
@@ -115,6 +116,45 @@ def test_text_stages_give_unit_rows_and_the_last_one_decides(
         pairs = list(zip(frontier.relation.tolist(), frontier.tail.tolist(), strict=True))
         index = stage.edge_vectors(frontier.relation, frontier.tail).index.tolist()
         assert len(set(zip(pairs, index, strict=True))) == len(set(pairs)) < len(pairs)
+
+
+# Choices that name a model of the hub meet the contract with a tiny one of the same family.
+TINY = {
+    "hf": "idefics3",
+    "smolvlm": "idefics3",
+    "qwen2_5_vl_7b": "qwen2_5_vl",
+    "qwen3_vl_8b": "qwen3_vl",
+    "llava_onevision": "llava_onevision",
+}
+
+
+def section_names(choice: str) -> set[str]:
+    """The keys of a backbone's config, also those that a user must set."""
+    return set(map(str, OmegaConf.load(conf_dir() / "parts" / "vlm" / f"{choice}.yaml")))
+
+
+@pytest.mark.parametrize("choice", choices("parts/vlm"))
+def test_a_backbone_reads_each_state_by_itself(
+    choice: str, world: World, queries: list[Query], tmp_path: Path
+) -> None:
+    chosen = [f"parts/vlm={choice}"]
+    if "model" in section_names(choice):
+        if choice not in TINY:
+            pytest.skip(f"{choice} names a model of the hub, and no tiny one stands for it")
+        chosen += [f"parts.vlm.model={FAMILIES[TINY[choice]](tmp_path)}", "parts.vlm.dtype=float32"]
+    backbone: Backbone = build(world, *chosen)["vlm"]
+    bare = [Query(query.text) for query in queries[:2]]
+    asked = [*queries, *bare]
+    statements = ["", "Earth orbits Sun", "", "Mars", "", "Mars"]
+    hidden, mask = backbone(asked, statements)
+    assert hidden.shape == (len(asked), mask.shape[1], backbone.dim)
+    assert mask.dtype == torch.bool
+    assert hidden[mask].isfinite().all()
+    turned, turned_mask = backbone(asked[::-1], statements[::-1])
+    for i, (states, real) in enumerate(zip(turned.flip(0), turned_mask.flip(0), strict=True)):
+        tolerance = 0.1 if choice == "minilm_vision" else 1e-4  # it computes in bfloat16 where it can
+        torch.testing.assert_close(states[real], hidden[i][mask[i]], atol=tolerance, rtol=0)
+    assert backbone([], [])[0].shape[0] == 0
 
 
 @pytest.mark.parametrize("choice", choices("parts/intent"))

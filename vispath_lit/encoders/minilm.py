@@ -49,7 +49,7 @@ def load_minilm(folder: Path | None = None, dtype: torch.dtype = torch.float32) 
             )
     config = AutoConfig.from_pretrained(source, local_files_only=True, trust_remote_code=False)
     tokenizer = AutoTokenizer.from_pretrained(source, local_files_only=True, trust_remote_code=False)
-    with _quiet():
+    with quiet():
         model = AutoModel.from_pretrained(
             source,
             config=config,
@@ -185,8 +185,8 @@ def _fingerprint(folder: Path, dtype: torch.dtype) -> str:
 
 
 @contextlib.contextmanager
-def _quiet() -> Iterator[None]:
-    """Without transformers' bar and its note on the pooling layer that a sentence encoder leaves unused."""
+def quiet() -> Iterator[None]:
+    """Without the bar and the notes that transformers prints while it loads, as on unused weights."""
     level, bar = hf_logging.get_verbosity(), hf_logging.is_progress_bar_enabled()
     hf_logging.set_verbosity_error()  # type: ignore[no-untyped-call]
     hf_logging.disable_progress_bar()  # type: ignore[no-untyped-call]

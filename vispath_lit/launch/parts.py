@@ -23,6 +23,7 @@ PARTS = (
     "analyzer",
     "grounder",
     "neighbourhood",
+    "vlm",
     "intent",
     "edge_scorer",
     "chain_scorer",

@@ -1,0 +1,1 @@
+"""Models that read picture, question and walked paths together, for the intent of a hop (Eq. 4)."""
