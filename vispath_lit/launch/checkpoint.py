@@ -18,6 +18,7 @@ from vispath_lit.launch.parts import World
 from vispath_lit.launch.values import first_line
 
 KEY = "vispath_lit"
+ABLATED = "ablation.json"  # In the folder of a run that lacks something on purpose.
 FINGERPRINTS = ("graph", "text_encoder", "image_encoder")
 # All that reading a cut, foreign or hostile file was seen to raise.
 DAMAGE = (
@@ -61,14 +62,19 @@ def fingerprints(world: World) -> dict[str, str]:
 def resolve(ckpt_path: str | Path) -> Path:
     """`best` and `last` are the newest such checkpoint under `outputs`; anything else is a path.
 
-    A killed run has a last one too; runs without training have none and are passed over.
+    A killed run has a last one too; runs without training have none and are passed over, and so are systems
+    that `vispath ablate` trained without something.
 
     Raises:
         CheckpointError: no run has one.
     """
     if str(ckpt_path) not in ("best", "last"):
         return Path(ckpt_path).expanduser()
-    found = [file for file in Path("outputs").glob(f"**/checkpoints/{ckpt_path}.ckpt") if file.is_file()]
+    found = [
+        file
+        for file in Path("outputs").glob(f"**/checkpoints/{ckpt_path}.ckpt")
+        if file.is_file() and not (file.parents[1] / ABLATED).exists()
+    ]
     if not found:
         raise CheckpointError(f"no run under outputs has a {ckpt_path} checkpoint: name one by its path")
     return max(found, key=lambda file: (file.stat().st_mtime_ns, str(file)))
