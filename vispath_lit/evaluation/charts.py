@@ -8,6 +8,13 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 CUT_CLASSES = {"start": "c0", "edges": "c1", "chains": "c2", "beam": "c3", "stopped": "c4", "kept": "ok"}
+# The page's own rules for a chart in a file of its own, on white.
+STYLE = """
+svg { background: #fff; } text { font: 11px system-ui, sans-serif; fill: #667079; }
+.grid { stroke: #e2e5e8; } .ideal { stroke: #667079; stroke-dasharray: 4 4; }
+.line { fill: none; stroke-width: 1.5; } .line.trained { stroke: #2f6fde; } .line.fixed { stroke: #a4adb6; }
+circle { fill-opacity: .6; } .trained { fill: #2f6fde; } .fixed { fill: #a4adb6; } .line { fill: none; }
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +70,12 @@ def reliability(curves: Mapping[str, Sequence[Mapping[str, float]]], title: str)
     for share in (0.0, 0.5, 1.0):
         parts.append(_text(left + size * share, size + 24, f"{share:g}", "middle"))
     return _svg(width, size + 10 + bottom, title, parts)
+
+
+def alone(chart: Markup) -> str:
+    """A chart as an SVG file."""
+    head, rest = chart.split(">", 1)
+    return f'{head} xmlns="http://www.w3.org/2000/svg"><style>{STYLE}</style>{rest}\n'
 
 
 def stacked_bar(shares: Sequence[tuple[str, str, float]], title: str) -> Markup:

@@ -32,6 +32,12 @@ class Walk:
     relation_labels: tuple[str, ...]
     score: float = 0.0
 
+    @property
+    def words(self) -> str:
+        """The labels in one line."""
+        steps = zip(self.relation_labels, self.entity_labels[1:], strict=True)
+        return self.entity_labels[0] + "".join(f" —{relation}→ {entity}" for relation, entity in steps)
+
 
 @dataclass(frozen=True, slots=True)
 class Start:

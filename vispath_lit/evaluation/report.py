@@ -116,6 +116,11 @@ def write_report(
     write_text(path, page)
 
 
+def calibration_plot(metrics: Mapping[str, Any]) -> str:
+    """The page's plot of accuracy over confidence as an SVG file."""
+    return charts.alone(_charts(metrics)["reliability"])
+
+
 def sample(
     records: Sequence[Record], fixed: Mapping[str, Record], *, shown: int = SHOWN, seed: int = 0
 ) -> list[Record]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +16,12 @@ from pytorch_lightning.callbacks import ModelCheckpoint, RichProgressBar
 from vispath_lit.data.datamodule import QuestionDataModule
 from vispath_lit.data.supervision import SupervisionReport, supervise
 from vispath_lit.errors import ConfigError, DataError
-from vispath_lit.evaluation.evaluator import evaluate
-from vispath_lit.evaluation.summary import averages
 from vispath_lit.launch.checkpoint import Provenance, check_resumable, load_weights, read_checkpoint, resolve
 from vispath_lit.launch.config import plain
 from vispath_lit.launch.link import link
 from vispath_lit.launch.parts import World, make, section
 from vispath_lit.launch.questions import split_questions
+from vispath_lit.launch.validation import Validation
 from vispath_lit.launch.values import check_values, first_line
 from vispath_lit.launch.warm import warm
 from vispath_lit.models.guided_walk import GuidedWalk
@@ -46,9 +45,8 @@ def fit(config: DictConfig, world: World, parts: Mapping[str, Any], system: Syst
     walk = GuidedWalk(
         learned, parts["texts"], world.text_encoder, objective_texts, make(section(config.training.walk), {})
     )
-    module = VisPathModule(
-        learned, walk, make(section(config.training.optimizer), {}), _beam_search(world, system, val)
-    )
+    search = Validation(world, system, val, run, config.data.name, config.seed) if val else None
+    module = VisPathModule(learned, walk, make(section(config.training.optimizer), {}), search)
     best = ModelCheckpoint(
         dirpath=run / "checkpoints",
         filename="best",
@@ -57,7 +55,7 @@ def fit(config: DictConfig, world: World, parts: Mapping[str, Any], system: Syst
         save_last=True,
         enable_version_counter=False,
     )
-    callbacks: list[pl.Callback] = [best, Provenance(plain(config), world)]
+    callbacks: list[pl.Callback] = [best, Provenance(plain(config), world), *([search] if search else [])]
     if console.is_terminal:
         callbacks.append(RichProgressBar())
     trainer = _trainer(config, callbacks, run)
@@ -122,20 +120,6 @@ def _data(
     )
     val = [question for question in found["val"].questions if question.topic_entity]
     return data, (val or list(found["val"].questions))[: settings.val_questions]
-
-
-def _beam_search(
-    world: World, system: System, questions: Sequence[Question]
-) -> Callable[[], Mapping[str, float]] | None:
-    """Validation as users meet it: the whole search, given the start, on a part of the val questions."""
-    if not questions:
-        return None
-
-    def validate() -> Mapping[str, float]:
-        done = evaluate(system, questions, world.graph, world.text_encoder, grant_start=True)
-        return {name: float(value) for name, value in averages(done.records).items() if "@" in name}
-
-    return validate
 
 
 def chooses(val: Sequence[Question]) -> str:

@@ -7,6 +7,8 @@ outputs/<job>/<time>/
     metrics.json        the tables (DESIGN section 5)
     predictions.jsonl   one line a question; beside it those of other protocols and of the fixed system
     report.html         the same for people
+    calibration.svg     accuracy over confidence
+    validation.*        what the newest validation of a training run saw: lines, page, calibration
     *.ckpt, logs        of a training run
 outputs/latest          the newest run
 """

@@ -11,8 +11,9 @@ from omegaconf import DictConfig
 from vispath_lit.errors import ConfigError, DataError
 from vispath_lit.evaluation.comparison import NOTHING, assemble
 from vispath_lit.evaluation.evaluator import Evaluation, evaluate
+from vispath_lit.evaluation.files import write_text
 from vispath_lit.evaluation.fingerprint import questions_fingerprint
-from vispath_lit.evaluation.report import write_report
+from vispath_lit.evaluation.report import calibration_plot, write_report
 from vispath_lit.evaluation.tables import table
 from vispath_lit.launch.checkpoint import fingerprints
 from vispath_lit.launch.config import plain
@@ -71,6 +72,7 @@ def evaluate_systems(
     record.metrics(metrics)
     shown, against = done[NOTHING].records, other[NOTHING].records if other else ()
     write_report(record.report, metrics, shown, questions, fixed=against, seed=config.seed)
+    write_text(record.folder / "calibration.svg", calibration_plot(metrics))
     outputs = Path("outputs").absolute()
     if record.folder.is_relative_to(outputs):
         point_latest(record.folder, outputs)

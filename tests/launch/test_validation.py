@@ -1,0 +1,70 @@
+"""What a validation leaves behind: scores for the checkpoint, files for people, media for W&B."""
+
+from __future__ import annotations
+
+import json
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import pytest
+from omegaconf import OmegaConf
+
+from vispath_lit.evaluation.records import read_records
+from vispath_lit.launch.config import load_config
+from vispath_lit.launch.train import train
+from vispath_lit.launch.validation import COLUMNS, row
+
+PLANETS = Path(__file__).parents[2] / "examples" / "planets"
+DATA = ["data=custom", f"data.graph={PLANETS / 'graph'}", f"data.questions={PLANETS / 'questions.jsonl'}"]
+QUICK = ["parts/texts=exact", "parts/texts@fixed.texts=exact", "trainer.max_epochs=1", "compare_fixed=false"]
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("run")
+    config = load_config("train", [*DATA, *QUICK, f"run_dir={folder}", f"cache_dir={folder / 'cache'}"])
+    assert config.logger.wandb.offline
+    train(config)
+    return folder
+
+
+def test_the_newest_validation_is_in_the_run_folder(run: Path) -> None:
+    records = read_records(run / "validation.jsonl")
+    questions = [json.loads(line) for line in (PLANETS / "questions.jsonl").read_text().splitlines()]
+    assert {record.id for record in records} == {one["id"] for one in questions if one["split"] == "val"}
+    assert all(record.candidates[0].origin == "topic" for record in records), "the start is given"
+    page = (run / "validation.html").read_text(encoding="utf8")
+    for record in records:
+        shown = dict(zip(COLUMNS, row(record), strict=True))
+        assert shown["right"] == bool(record.scores["hits@1"])
+        assert record.path is not None
+        assert shown["path"] == record.path.words
+        assert record.path.words.startswith(record.path.entity_labels[0])
+        assert record.path.words.endswith(record.path.entity_labels[-1])
+        assert page.count(f'<p class="ask">{record.question}') == 1
+    assert page.count("data:image/jpeg;base64,") == len(records)
+
+
+@pytest.mark.parametrize("name", ["validation.svg", "calibration.svg"])
+def test_a_calibration_plot_is_a_picture_of_its_own(run: Path, name: str) -> None:
+    root = ET.parse(run / name).getroot()
+    assert root.tag == "{http://www.w3.org/2000/svg}svg"
+    assert root.findall(".//{http://www.w3.org/2000/svg}circle")
+
+
+def test_wandb_has_the_page_the_plot_and_the_table_offline(run: Path) -> None:
+    media = next(run.glob("wandb/offline-run-*/files/media"))
+    pages = sorted(file.read_text(encoding="utf8") for file in (media / "html" / "val").glob("*.html"))
+    assert len(pages) == 2
+    assert (run / "validation.html").read_text(encoding="utf8") in pages
+    (table,) = (media / "table" / "val").glob("questions*.json")
+    content = json.loads(table.read_text(encoding="utf8"))
+    assert content["columns"] == COLUMNS
+    assert content["data"] == [row(record) for record in read_records(run / "validation.jsonl")]
+
+
+def test_losses_and_path_hits_per_hop_are_logged(run: Path) -> None:
+    head = (run / "csv" / "metrics.csv").read_text(encoding="utf8").splitlines()[0].split(",")
+    assert {"train/edge_loss", "train/chain_loss", "val/path_hit@3", "val/hits@1"} <= set(head)
+    assert any(name.startswith("val/gold_pruned") for name in head)
+    assert OmegaConf.load(run / "config.yaml")
