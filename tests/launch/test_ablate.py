@@ -83,8 +83,13 @@ def test_killed_ablations_go_on_and_end_in_a_table(tmp_path: Path, monkeypatch: 
     assert set(before) == {"full/metrics.json", "chain_pruning/metrics.json"}
     assert (folder / "on_policy_states" / "checkpoints" / "last.ckpt").is_file()
     resumed: list[DictConfig] = []
+
+    def told(config: DictConfig) -> None:
+        resumed.append(config.copy())
+        train(config)
+
     with monkeypatch.context() as patch:
-        patch.setattr(launch, "train", lambda config: (resumed.append(config.copy()), train(config)))
+        patch.setattr(launch, "train", told)
         found = ablate(folder, GIVEN, only=ONLY)
     assert [Path(config.run_dir).name for config in resumed] == ["on_policy_states"]
     assert resumed[0].ckpt_path.endswith("on_policy_states/checkpoints/last.ckpt")

@@ -59,7 +59,7 @@ def test_wandb_has_the_page_the_plot_and_the_table_offline(run: Path) -> None:
     assert (run / "validation.html").read_text(encoding="utf8") in pages
     (table,) = (media / "table" / "val").glob("questions*.json")
     content = json.loads(table.read_text(encoding="utf8"))
-    assert content["columns"] == COLUMNS
+    assert content["columns"] == list(COLUMNS)
     assert content["data"] == [row(record) for record in read_records(run / "validation.jsonl")]
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytorch_lightning as pl
 from omegaconf import DictConfig
-from pytorch_lightning.utilities import rank_zero_only
+from pytorch_lightning.utilities.rank_zero import rank_zero_only
 
 from vispath_lit.errors import ConfigError
 from vispath_lit.launch.checkpoint import (
@@ -46,7 +46,7 @@ def train(config: DictConfig) -> None:
         load_weights(learned_of(parts), content["state_dict"], "parts.")
     if config.fit:
         chosen = fit(config, world, parts, system, record.folder)
-        if rank_zero_only.rank:  # The processes of further devices only train.
+        if getattr(rank_zero_only, "rank", 0):  # The processes of further devices only train.
             return
     elif chosen is None:
         raise ConfigError("fit=false tests a trained system: say which with ckpt_path=PATH")

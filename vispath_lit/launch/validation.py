@@ -25,7 +25,7 @@ from vispath_lit.launch.parts import World
 from vispath_lit.protocols import System
 from vispath_lit.types import Question
 
-COLUMNS = ["question", "right", "answer", "accepted", "path", "gold path", "hops", "lost", "confidence"]
+COLUMNS = ("question", "right", "answer", "accepted", "path", "gold path", "hops", "lost", "confidence")
 
 
 class Validation(pl.Callback):
@@ -87,7 +87,7 @@ class Validation(pl.Callback):
         return {
             "val/report": wandb.Html(page.read_text(encoding="utf8"), inject=False),
             "val/calibration": wandb.Html(plot.read_text(encoding="utf8"), inject=False),
-            "val/questions": wandb.Table(columns=COLUMNS, data=[row(record) for record in records]),
+            "val/questions": wandb.Table(columns=list(COLUMNS), data=[row(record) for record in records]),
         }
 
 
