@@ -24,7 +24,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from vispath_lit.errors import ConfigError, VisPathError
 from vispath_lit.evaluation.ablations import ablation_table, markdown, rich_table
-from vispath_lit.evaluation.files import write_json, write_text
+from vispath_lit.evaluation.files import rounded, write_json, write_text
 from vispath_lit.evaluation.records import read_records
 from vispath_lit.launch.checkpoint import ABLATED, read_checkpoint, resolve, weights_fingerprint
 from vispath_lit.launch.config import conf_dir, load_config, plain
@@ -180,7 +180,8 @@ def _tables(full: Path, done: Sequence[str], notes: Mapping[str, str], seed: int
         console.print(rich_table(protocol, tables[protocol]))
     for name, note in notes.items():
         console.print(f"{name}: {note}", markup=False, highlight=False, soft_wrap=True)
-    found = {"tables": tables, "notes": dict(notes)}
+    found = rounded({"tables": tables, "notes": notes})
+    assert isinstance(found, dict)
     write_json(full.parent / "ablations.json", found)
     write_text(full.parent / "ablations.md", markdown(tables, notes))
     console.print(f"tables: {full.parent / 'ablations.md'}", highlight=False, soft_wrap=True)

@@ -59,9 +59,12 @@ def fit(config: DictConfig, world: World, parts: Mapping[str, Any], system: Syst
     if console.is_terminal:
         callbacks.append(RichProgressBar())
     trainer = _trainer(config, callbacks, run)
-    trainer.fit(module, datamodule=data, ckpt_path=_resume(config), weights_only=True)
-    if trainer.interrupted:
-        raise KeyboardInterrupt
+    try:
+        trainer.fit(module, datamodule=data, ckpt_path=_resume(config), weights_only=True)
+    except SystemExit as error:
+        if trainer.interrupted:  # Lightning ends the process by itself after Ctrl+C.
+            raise KeyboardInterrupt from error
+        raise
     chosen = Path(best.best_model_path)
     load_weights(learned, read_checkpoint(chosen)["state_dict"], "parts.")
     learned.eval()
