@@ -7,7 +7,6 @@ import xml.etree.ElementTree as ET
 from pathlib import Path
 
 import pytest
-from omegaconf import OmegaConf
 
 from vispath_lit.evaluation.records import read_records
 from vispath_lit.launch.config import load_config
@@ -16,7 +15,8 @@ from vispath_lit.launch.validation import COLUMNS, row
 
 PLANETS = Path(__file__).parents[2] / "examples" / "planets"
 DATA = ["data=custom", f"data.graph={PLANETS / 'graph'}", f"data.questions={PLANETS / 'questions.jsonl'}"]
-QUICK = ["parts/texts=exact", "parts/texts@fixed.texts=exact", "trainer.max_epochs=1", "compare_fixed=false"]
+QUICK = ["parts/texts=exact", "parts/texts@fixed.texts=exact", "compare_fixed=false"]
+QUICK += ["trainer.max_epochs=1", "trainer.log_every_n_steps=1"]
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +42,8 @@ def test_the_newest_validation_is_in_the_run_folder(run: Path) -> None:
         assert record.path.words.startswith(record.path.entity_labels[0])
         assert record.path.words.endswith(record.path.entity_labels[-1])
         assert page.count(f'<p class="ask">{record.question}') == 1
-    assert page.count("data:image/jpeg;base64,") == len(records)
+    pictures = [one["image"] for one in questions if one["split"] == "val" and one["image"]]
+    assert page.count("data:image/jpeg;base64,") == len(pictures) > 0
 
 
 @pytest.mark.parametrize("name", ["validation.svg", "calibration.svg"])
@@ -64,7 +65,7 @@ def test_wandb_has_the_page_the_plot_and_the_table_offline(run: Path) -> None:
 
 
 def test_losses_and_path_hits_per_hop_are_logged(run: Path) -> None:
-    head = (run / "csv" / "metrics.csv").read_text(encoding="utf8").splitlines()[0].split(",")
+    (file,) = run.glob("csv/**/metrics.csv")
+    head = file.read_text(encoding="utf8").splitlines()[0].split(",")
     assert {"train/edge_loss", "train/chain_loss", "val/path_hit@3", "val/hits@1"} <= set(head)
     assert any(name.startswith("val/gold_pruned") for name in head)
-    assert OmegaConf.load(run / "config.yaml")
