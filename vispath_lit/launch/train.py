@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytorch_lightning as pl
 from omegaconf import DictConfig
-from pytorch_lightning.utilities.rank_zero import rank_zero_only
+from pytorch_lightning.utilities import rank_zero_only
 
 from vispath_lit.errors import ConfigError
 from vispath_lit.launch.checkpoint import (
