@@ -121,7 +121,7 @@ def test_text_stages_give_unit_rows_and_the_last_one_decides(
 # Choices that name a model of the hub meet the contract with a tiny one of the same family.
 TINY = {
     "hf": "idefics3",
-    "smolvlm": "idefics3",
+    "smolvlm": "smolvlm",
     "qwen2_5_vl_7b": "qwen2_5_vl",
     "qwen3_vl_8b": "qwen3_vl",
     "llava_onevision": "llava_onevision",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -209,6 +210,20 @@ def test_control_tokens_in_a_question_are_blank(folder: Path) -> None:
     assert backbone.prompts(f"a{control}b", "", False) == backbone.prompts("a b", "", False)
 
 
+@pytest.mark.parametrize("name", ["qwen2_5_vl", "idefics3"])
+@pytest.mark.parametrize("place", ["chat_template.json", "tokenizer_config.json"])
+def test_a_chat_template_is_found_where_folders_keep_it(
+    name: str, place: str, folders: dict[str, Path], tmp_path: Path
+) -> None:
+    copy = Path(broken(folders[name], tmp_path / "copy", "chat_template.jinja", None))
+    settings = json.loads((copy / place).read_text()) if (copy / place).is_file() else {}
+    settings["chat_template"] = (folders[name] / "chat_template.jinja").read_text()
+    (copy / place).write_text(json.dumps(settings))
+    expected = opened(folders[name]).prompts("Who?", STATEMENT, True)
+    assert opened(copy).prompts("Who?", STATEMENT, True) == expected
+    assert "assistant" in expected
+
+
 def test_a_question_is_cut_last(folders: dict[str, Path]) -> None:
     prompts = opened(folders["qwen2_5_vl"], max_tokens=12).prompts
     assert "Paths" not in prompts("money " * 50, STATEMENT, False)
@@ -250,6 +265,26 @@ def test_gradient_checkpointing_changes_memory_and_no_value(folder: Path) -> Non
     assert passes[1] == 2 * passes[0] > 0
     for one, other in zip(*grads, strict=True):
         torch.testing.assert_close(one, other)
+
+
+@pytest.mark.skipif(find_spec("bitsandbytes") is None, reason="bitsandbytes is an option")
+@pytest.mark.parametrize("kind", ["8bit", "4bit"])
+def test_a_quantised_language_model_trains_and_reloads(kind: str, folder: Path) -> None:
+    backbone = opened(folder, quantize=kind)
+    packed = [
+        name
+        for name, module in backbone.adapter.model.named_modules()
+        if type(module).__name__ in ("Linear8bitLt", "Linear4bit")
+    ]
+    assert packed
+    assert not [name for name in packed if "vis" in name or "connector" in name or "projector" in name]
+    before = backbone(queries(), [STATEMENT] * 4)
+    train_a_step(backbone)
+    after = backbone(queries(), [STATEMENT] * 4)
+    assert (before[0] - after[0]).abs().max() > 1e-4
+    fresh = opened(folder, quantize=kind)
+    fresh.load_state_dict(backbone.state_dict(), strict=True)
+    assert torch.equal(fresh(queries(), [STATEMENT] * 4)[0], after[0])
 
 
 def test_dropout_acts_in_training_alone(folders: dict[str, Path]) -> None:

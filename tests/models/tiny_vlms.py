@@ -19,12 +19,15 @@ from transformers import (
     Qwen2_5_VLForConditionalGeneration,
     Qwen3VLConfig,
     Qwen3VLForConditionalGeneration,
+    SmolVLMConfig,
+    SmolVLMForConditionalGeneration,
 )
 from transformers.models.idefics3.image_processing_pil_idefics3 import Idefics3ImageProcessorPil
 from transformers.models.llava_onevision.image_processing_pil_llava_onevision import (
     LlavaOnevisionImageProcessorPil,
 )
 from transformers.models.qwen2_vl.image_processing_pil_qwen2_vl import Qwen2VLImageProcessorPil
+from transformers.models.smolvlm.image_processing_pil_smolvlm import SmolVLMImageProcessorPil
 
 CORPUS = [
     "Question: What money do people pay with in the country whose flag is shown?",
@@ -52,7 +55,7 @@ TEMPLATE = (
     "{% else %}{{ c.text }}{% endif %}{% endfor %}END\n{% endfor %}"
     "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
 )
-TEXT: dict[str, Any] = {"hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2}
+TEXT: dict[str, Any] = {"hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 2}
 TEXT |= {"num_attention_heads": 4, "num_key_value_heads": 2}
 TEXT |= {"max_position_embeddings": 4096, "initializer_range": 0.2}
 VISION: dict[str, Any] = {"hidden_size": 16, "intermediate_size": 24, "initializer_range": 0.2}
@@ -96,14 +99,14 @@ def qwen2_5_vl(folder: Path) -> Path:
     Qwen2VLImageProcessorPil(min_pixels=784, max_pixels=28 * 28 * 64).save_pretrained(folder)
     write_processor(folder, "Qwen2_5_VLProcessor")
     ids = {"bos_token_id": None, "eos_token_id": 0, "pad_token_id": 0}
-    rope = {"rope_type": "default", "mrope_section": [1, 1, 2], "rope_theta": 10000.0}
+    rope = {"rope_type": "default", "mrope_section": [2, 3, 3], "rope_theta": 10000.0}
     config = Qwen2_5_VLConfig(
         text_config=TEXT | ids | {"vocab_size": size, "rope_parameters": rope},
         vision_config=VISION
         | {
             "depth": 2,
             "num_heads": 2,
-            "out_hidden_size": 32,
+            "out_hidden_size": 64,
             "window_size": 56,
             "fullatt_block_indexes": [1],
         },
@@ -122,11 +125,11 @@ def qwen3_vl(folder: Path) -> Path:
         patch_size=16, min_pixels=1024, max_pixels=32 * 32 * 64, image_mean=[0.5] * 3, image_std=[0.5] * 3
     ).save_pretrained(folder)
     write_processor(folder, "Qwen3VLProcessor")
-    rope = {"rope_type": "default", "mrope_section": [2, 1, 1], "mrope_interleaved": True, "rope_theta": 1e4}
+    rope = {"rope_type": "default", "mrope_section": [4, 2, 2], "mrope_interleaved": True, "rope_theta": 1e4}
     config = Qwen3VLConfig(
-        text_config=TEXT | {"vocab_size": size, "head_dim": 8, "pad_token_id": 0, "rope_parameters": rope},
+        text_config=TEXT | {"vocab_size": size, "head_dim": 16, "pad_token_id": 0, "rope_parameters": rope},
         vision_config=VISION
-        | {"depth": 2, "num_heads": 2, "out_hidden_size": 32, "num_position_embeddings": 64}
+        | {"depth": 2, "num_heads": 2, "out_hidden_size": 64, "num_position_embeddings": 64}
         | {"deepstack_visual_indexes": [0, 1]},
         image_token_id=at("<|image_pad|>"),
         video_token_id=at("<|video_pad|>"),
@@ -137,20 +140,30 @@ def qwen3_vl(folder: Path) -> Path:
 
 
 def idefics3(folder: Path) -> Path:
+    processor = Idefics3ImageProcessorPil, "Idefics3Processor"
+    return tiles(folder, *processor, Idefics3Config, Idefics3ForConditionalGeneration)
+
+
+def smolvlm(folder: Path) -> Path:
+    processor = SmolVLMImageProcessorPil, "SmolVLMProcessor"
+    return tiles(folder, *processor, SmolVLMConfig, SmolVLMForConditionalGeneration)
+
+
+def tiles(folder: Path, pictures: type[Any], processor: str, settings: type[Any], family: type[Any]) -> Path:
+    """Idefics3 and SmolVLM, its heir."""
     template = TEMPLATE.replace("IMAGE", "<image>").replace("END", "<end_of_utterance>")
     at, size = write_tokenizer(folder, IDEFICS_TOKENS, template)
-    Idefics3ImageProcessorPil(
-        size={"longest_edge": 112}, max_image_size={"longest_edge": 56}
-    ).save_pretrained(folder)
-    write_processor(folder, "Idefics3Processor", image_seq_len=4)
-    config = Idefics3Config(
+    edges = {"size": {"longest_edge": 112}, "max_image_size": {"longest_edge": 56}}
+    pictures(**edges).save_pretrained(folder)
+    write_processor(folder, processor, image_seq_len=4)
+    config = settings(
         text_config=TEXT | {"vocab_size": size, "model_type": "llama", "pad_token_id": 0},
         vision_config=VISION
         | {"num_hidden_layers": 2, "num_attention_heads": 2, "image_size": 56, "patch_size": 14},
         image_token_id=at("<image>"),
         scale_factor=2,
     )
-    return write_model(folder, Idefics3ForConditionalGeneration, config)
+    return write_model(folder, family, config)
 
 
 def llava_onevision(folder: Path) -> Path:
@@ -179,5 +192,6 @@ FAMILIES: dict[str, Callable[[Path], Path]] = {
     "qwen2_5_vl": qwen2_5_vl,
     "qwen3_vl": qwen3_vl,
     "idefics3": idefics3,
+    "smolvlm": smolvlm,
     "llava_onevision": llava_onevision,
 }

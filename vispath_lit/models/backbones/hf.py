@@ -45,7 +45,7 @@ class HuggingFaceBackbone(nn.Module):
         rank, alpha, dropout: of the adapter.
         dtype: of the frozen model; `auto` is bfloat16 on a GPU or a processor that computes in it. Adapter
             and results are float32.
-        quantize: weights in 8 or 4 bits, through bitsandbytes.
+        quantize: the language model's weights in 8 or 4 bits, through bitsandbytes.
         gradient_checkpointing: recompute layers in the backward pass; less memory, a third more time.
         max_pixels: of a picture; larger ones are shrunk.
         max_tokens: of question and walked paths.

@@ -17,6 +17,7 @@ from transformers import (
     AutoModelForImageTextToText,
     AutoTokenizer,
     BitsAndBytesConfig,
+    Idefics3Processor,
 )
 from transformers.models.auto.processing_auto import PROCESSOR_MAPPING
 
@@ -25,6 +26,9 @@ from vispath_lit.encoders.precision import choose_dtype
 from vispath_lit.errors import ConfigError
 
 Quantize = Literal["none", "8bit", "4bit"]
+# Stay in full precision: small beside the language model, and their features are kept.
+UNPACKED = ["lm_head", *(f"model.{name}" for name in ("visual", "vision_model", "vision_tower"))]
+UNPACKED += ["model.connector", "model.multi_modal_projector"]
 HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
 
 
@@ -102,9 +106,7 @@ class ModelFiles:
         That part needs torchvision, which need not be there; pictures are prepared by Pillow, so that they
         are the same on every machine.
         """
-        if type(config) not in PROCESSOR_MAPPING:
-            raise ConfigError(f"vlm.model {self.name}: no processor is known for {type(config).__name__}")
-        family: Any = PROCESSOR_MAPPING[type(config)]
+        family = self._family(config)
         parameters = inspect.signature(family).parameters
         settings, _ = self._open(family.get_processor_dict)
         values = {key: value for key, value in settings.items() if key in parameters}
@@ -112,7 +114,18 @@ class ModelFiles:
             values["video_processor"] = None
         values["image_processor"] = self._open(AutoImageProcessor.from_pretrained, backend="pil")
         values["tokenizer"] = self._open(AutoTokenizer.from_pretrained)
-        return images_only(family)(**values)
+        processor = images_only(family)(**values)
+        if processor.chat_template is None:  # older folders keep it with the tokenizer
+            processor.chat_template = processor.tokenizer.chat_template
+        return processor
+
+    def _family(self, config: Any) -> Any:
+        """The family's processor class."""
+        if config.model_type == "smolvlm":  # the same prompts without the packages that videos need
+            return Idefics3Processor
+        if type(config) not in PROCESSOR_MAPPING:
+            raise ConfigError(f"vlm.model {self.name}: no processor is known for {type(config).__name__}")
+        return PROCESSOR_MAPPING[type(config)]
 
     def _open(self, function: Any, **more: Any) -> Any:
         """Calls a `from_pretrained` without remote code.
@@ -147,17 +160,19 @@ def images_only(family: type[Any]) -> type[Any]:
 
 
 def quantization(kind: Quantize, dtype: torch.dtype) -> BitsAndBytesConfig:
-    """Weights in 8 or 4 bits (NF4) that are unpacked to `dtype`.
+    """The language model's weights in 8 or 4 bits (NF4) that are unpacked to `dtype`.
 
     Raises:
         ConfigError: bitsandbytes is not installed.
     """
     if importlib.util.find_spec("bitsandbytes") is None:
         raise ConfigError(f"vlm.quantize={kind} needs the package bitsandbytes: pip install bitsandbytes")
-    if kind == "8bit":
-        return BitsAndBytesConfig(load_in_8bit=True)  # type: ignore[no-untyped-call]
     return BitsAndBytesConfig(  # type: ignore[no-untyped-call]
-        load_in_4bit=True, bnb_4bit_quant_type="nf4", bnb_4bit_compute_dtype=dtype
+        load_in_8bit=kind == "8bit",
+        load_in_4bit=kind == "4bit",
+        llm_int8_skip_modules=UNPACKED,  # of 4 bits too
+        bnb_4bit_quant_type="nf4",
+        bnb_4bit_compute_dtype=dtype,
     )
 
 
