@@ -13,13 +13,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
+from typing import Any
 
 import numpy as np
 
 from vispath_lit.data.atlas.relations import SECTORS
 
-KEPT = 3
-"""The first forms of each list are for all splits, the others for the test splits only."""
+KEPT, FIVE = 3, 5
+"""Of each list the first three forms are for all splits, the next two for the test splits only, the rest for
+train and val only."""
 
 SLOT = "{x}"
 LONG = 6
@@ -57,10 +59,8 @@ class Worded:
 
 @cache
 def phrases() -> Phrases:
-    """The forms of `phrases.toml` and `pictures.toml`, borders spelled out by sector."""
-    here = files("vispath_lit.data.atlas.questions")
-    relations = tomllib.loads(here.joinpath("phrases.toml").read_text(encoding="utf-8"))
-    pictures = tomllib.loads(here.joinpath("pictures.toml").read_text(encoding="utf-8"))
+    """The forms of `phrases.toml` and `pictures.toml` and the further ones; borders spelled out by sector."""
+    relations, pictures = _forms("phrases"), _forms("pictures")
     border = relations.pop("borders")
     for sector in SECTORS:
         adjective = sector + "ern"
@@ -79,11 +79,24 @@ def phrases() -> Phrases:
     )
 
 
+def _forms(name: str) -> dict[str, dict[str, Any]]:
+    """The lists of a file of forms, each with its further forms for training behind it."""
+    here = files("vispath_lit.data.atlas.questions")
+    forms, further = (
+        tomllib.loads(here.joinpath(f"{file}.toml").read_text(encoding="utf-8"))
+        for file in (name, f"{name}_training")
+    )
+    for section, lists in further.items():
+        for part, more in lists.items():
+            forms[section][part] += more
+    return forms
+
+
 class Writer:
     """Words gold paths; the choices come from one seeded generator.
 
     Args:
-        held_out: whether the forms kept for the test splits may be used too.
+        held_out: the forms kept for the test splits in place of those for training.
     """
 
     def __init__(self, rng: np.random.Generator, *, held_out: bool) -> None:
@@ -136,9 +149,10 @@ class Writer:
         return fill(form, subject, self._phrases.nouns.get(type_, type_))
 
     def _pick(self, forms: Sequence[str | None]) -> str:
-        open_ = [i for i, form in enumerate(forms) if form and (self._held_out or i < KEPT)]
-        chosen = int(open_[int(self._rng.integers(len(open_)))])
-        self._new |= chosen >= KEPT
+        mine = range(FIVE) if self._held_out else [*range(KEPT), *range(FIVE, len(forms))]
+        open_ = [i for i in mine if forms[i]]
+        chosen = open_[int(self._rng.integers(len(open_)))]
+        self._new |= chosen >= KEPT and self._held_out
         form = forms[chosen]
         assert form is not None
         return form
