@@ -14,7 +14,7 @@ from vispath_lit.errors import ConfigError
 from vispath_lit.kg.images import load_image
 from vispath_lit.kg.store import KnowledgeGraph
 from vispath_lit.models.grounders.fixed import FixedGrounder, ImageOrName
-from vispath_lit.models.grounders.name import NameGrounder
+from vispath_lit.models.grounders.name import NameGrounder, written_as_name
 from vispath_lit.models.grounders.nearest_image import NearestImageGrounder
 from vispath_lit.models.grounders.references import ReferenceImages
 from vispath_lit.models.grounders.topic import TopicGrounder
@@ -140,9 +140,29 @@ def test_the_words_decide_between_image_and_name(toy_graph: KnowledgeGraph) -> N
         Query("What is the capital of Germany?"),
         Query("What is the capital?", image),
         Query("What is the capital?"),
+        Query("Look at the map. What is the capital of Germany's neighbour?", image),
+        Query("Germany borders which country?", image),
+        Query("which country does germany border?", image),
+        Query("which country does germany border?"),
     ]
-    found = grounder.ground(queries, [PICTURED, NOTHING, NOTHING, NOTHING, NOTHING])
-    assert [[c.origin for c in one][:1] for one in found] == [["image"], ["name"], ["name"], ["image"], []]
+    found = grounder.ground(queries, [PICTURED, *[NOTHING] * 8])
+    origins = ["image", "name", "name", "image", "", "image", "image", "image", "name"]
+    assert [one[0].origin if one else "" for one in found] == origins
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "written"),
+    [
+        ("the capital of Germany", "Germany", True),
+        ("the capital of germany", "germany", False),
+        ("Country of birth", "Country", False),  # a capital that every sentence has
+        ("Look. Frontier county there", "Frontier county", False),
+        ("Rio Grande is where?", "Rio Grande", True),
+        ("where is 日本", "日本", True),
+    ],
+)
+def test_a_name_is_told_from_a_word(text: str, name: str, written: bool) -> None:
+    assert written_as_name(text, text.index(name), text.index(name) + len(name)) == written
 
 
 def test_a_question_about_a_missing_image_is_asked_by_name(toy_graph: KnowledgeGraph) -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
 from vispath_lit.kg.store import KnowledgeGraph
+from vispath_lit.models.analyzers.vocabulary import PICTURE
 from vispath_lit.models.grounders.name import NameGrounder
 from vispath_lit.models.grounders.nearest_image import NearestImageGrounder
 from vispath_lit.protocols import Grounder, ImageEncoder
@@ -28,7 +30,7 @@ class ImageOrName:
 
     def ground(self, queries: Sequence[Query], analyses: Sequence[Analysis]) -> list[list[Candidate]]:
         refers = [
-            query.image is not None and analysis.expression != ""
+            query.image is not None and (analysis.expression != "" or speaks_of_picture(query.text))
             for query, analysis in zip(queries, analyses, strict=True)
         ]
         by_name = [i for i, about in enumerate(refers) if not about]
@@ -61,6 +63,11 @@ class FixedGrounder(ImageOrName):
         super().__init__(
             NearestImageGrounder(graph, image_encoder, cache_dir, retrieve, keep), NameGrounder(graph, keep)
         )
+
+
+def speaks_of_picture(text: str) -> bool:
+    """Whether a question uses a word for a picture or for what points inside one."""
+    return re.search(rf"\b(?:{PICTURE})s?\b", text.lower()) is not None
 
 
 def _ask(
