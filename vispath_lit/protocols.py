@@ -22,6 +22,7 @@ from vispath_lit.types import (
     Path,
     Paths,
     Prediction,
+    Provenance,
     Query,
     Question,
     Rows,
@@ -180,11 +181,15 @@ class AnswerSelector(Protocol):
         queries: Sequence[Query],
         evidence: Sequence[Evidence | None],
         visited: Sequence[Sequence[Path]],
-    ) -> list[tuple[str, int | None, float, str]]:
-        """For each question (answer, entity, confidence, provenance).
+    ) -> list[tuple[str, int | None, Provenance]]:
+        """For each question (answer, entity, provenance).
 
         `evidence` is None where no hop was answerable; `visited` then holds every kept path.
         """
+        ...
+
+    def confidence(self, prediction: Prediction) -> float:
+        """How sure the answer is, in [0, 1]: calibrated where the selector has been fitted."""
         ...
 
 

@@ -245,11 +245,13 @@ class Intents:
         vectors: `[P, d]`, one intent a partial path.
         question: `[S, d]`, SBERT(Q) of each state.
         texts: S texts: the intent in words, empty where it is the question itself.
+        hidden: `[P, width]`, what a learned intent was made from; None for others.
     """
 
     vectors: Tensor
     question: Tensor
     texts: Sequence[str]
+    hidden: Tensor | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -307,6 +309,7 @@ class Prediction:
         confidence: in [0, 1].
         candidates: the ranked start entities after validation.
         depth: D^ used by the search.
+        answerability: eta of the deciding evidence; 0 without any.
     """
 
     answer: str
@@ -318,6 +321,7 @@ class Prediction:
     paths: tuple[Path, ...] = ()
     candidates: tuple[Candidate, ...] = ()
     depth: int = 0
+    answerability: float = 0.0
     statement: str = ""
     trace: tuple[HopTrace, ...] = ()
     cost: Cost = Cost()

@@ -231,7 +231,7 @@ def test_an_examiner_picks_among_what_it_is_shown(choice: str, world: World, que
 
 @pytest.mark.parametrize("choice", choices("parts/judge"))
 def test_a_judge_weighs_the_kept_paths(choice: str, world: World, queries: list[Query]) -> None:
-    parts = build(world, f"parts/judge={choice}")
+    parts = build(world, "parts/intent=learned", f"parts/judge={choice}")
     states = states_of(world, parts, queries)
     kept = [states.paths.select(torch.nonzero(states.paths.state == i)[:, 0]).records() for i in range(4)]
     found = parts["judge"].judge(queries, states.analyses, kept, 1)

@@ -18,7 +18,18 @@ from vispath_lit.models.intents.fixed import QuestionIntent
 from vispath_lit.models.judges.depth import DepthJudge
 from vispath_lit.models.selectors.best_path import BestPathSelector, rank_endpoints, share_of
 from vispath_lit.models.similarity import BLOCK, grouped_dot
-from vispath_lit.types import Analysis, Evidence, Frontier, Intents, Path, Paths, Query, Rows, States
+from vispath_lit.types import (
+    Analysis,
+    Evidence,
+    Frontier,
+    Intents,
+    Path,
+    Paths,
+    Prediction,
+    Query,
+    Rows,
+    States,
+)
 
 
 def unit(n: int, d: int = 16, seed: int = 0) -> Tensor:
@@ -141,12 +152,14 @@ def test_the_selector_answers_from_evidence_then_paths_then_not_at_all(
     undecided = Evidence("z", 1.0, None, None, tuple(paths), 1)
     found = selector.select([Query("q")] * 4, [judged, undecided, None, None], [paths, paths, paths, []])
     labels = [toy_graph.label(entity) for entity in (3, 2, 2)]
-    assert [(answer, entity, origin) for answer, entity, _, origin in found] == [
+    assert [(answer, entity, origin) for answer, entity, origin in found] == [
         (labels[0], 3, "stopped"),
         (labels[1], 2, "stopped"),
         (labels[2], 2, "terminal"),
         ("", None, "abstained"),
     ]
-    assert all(0 <= confidence <= 1 for _, _, confidence, _ in found)
+    sure = Prediction("x", 1, "stopped", paths=tuple(paths))
+    assert selector.confidence(sure) == share_of(1, paths, selector.temperature)
+    assert selector.confidence(Prediction("", None, "abstained")) == 0
     with pytest.raises(ConfigError, match=r"selector\.temperature"):
         BestPathSelector(toy_graph, temperature=0)

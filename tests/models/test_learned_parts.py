@@ -1,11 +1,14 @@
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 
+import numpy as np
 import pytest
 import torch
 from learned_worlds import EvenAnalyzer, PlainTexts, WordEncoder, ring_questions, ring_triples
+from PIL.Image import Image
+from PIL.Image import new as new_image
 from torch import Tensor, nn
 
 from vispath_lit.errors import ConfigError
@@ -20,10 +23,12 @@ from vispath_lit.models.edge_scorers.learned import LearnedEdgeScorer, places
 from vispath_lit.models.features import GraphFeatures, entity_types
 from vispath_lit.models.intents.fixed import QuestionIntent
 from vispath_lit.models.intents.learned import LearnedIntent
+from vispath_lit.models.judges.depth import DepthJudge
+from vispath_lit.models.judges.learned import LearnedJudge
 from vispath_lit.models.model import LearnedParts
 from vispath_lit.models.products import trained_dot
 from vispath_lit.models.ranking import best_first, rank_in_run
-from vispath_lit.types import Frontier, Intents, Paths, Query, Rows, States
+from vispath_lit.types import Analysis, Frontier, Intents, Path, Paths, Query, Rows, States
 
 MakeGraph = Callable[[int, int, Iterable[tuple[int, int, int]]], KnowledgeGraph]
 
@@ -122,6 +127,56 @@ def test_the_untrained_analyzer_is_its_base(encoder: WordEncoder) -> None:
         assert one.depth == pytest.approx(base.depth, abs=1e-6)
         assert (one.sketch, one.head, one.expression) == (base.sketch, base.head, base.expression)
     assert LearnedDepthAnalyzer(EvenAnalyzer(), encoder, d_max=3, width=16).analyze([]) == []
+
+
+@pytest.mark.parametrize("depth", [(0.2, 0.5, 0.3), (0.4, 0.4, 0.2), (0.0, 0.0, 1.0), (0.36, 0.32, 0.32)])
+def test_the_untrained_judge_stops_where_the_depth_does(
+    graph: KnowledgeGraph, encoder: WordEncoder, depth: tuple[float, ...]
+) -> None:
+    judge = LearnedJudge(graph, LearnedIntent(graph, encoder, width=16).eval(), width=8).eval()
+    analysis = Analysis("it", "thing", "", depth)
+    for hop in range(1, analysis.hops + 1):
+        kept = [[Path(tuple(range(hop + 1)), (0,) * hop, 1.0)], []]
+        found, nothing = judge.judge([Query("nick1"), Query("nick2")], [analysis] * 2, kept, hop)
+        (expected, _) = DepthJudge(graph).judge([Query("nick1")] * 2, [analysis] * 2, kept, hop)
+        assert (found.answerability >= 0.5) == (expected.answerability >= 0.5)
+        assert replace(found, answerability=0.0) == replace(expected, answerability=0.0)
+        assert nothing.answerability == 0
+    assert judge.judge([Query("nick1")], [analysis], [[]], 1)[0].paths == ()
+    with pytest.raises(ConfigError, match=r"QuestionIntent.*parts/judge=fixed"):
+        LearnedJudge(graph, QuestionIntent(encoder))
+
+
+class Brightness:
+    """An image encoder: mean of the three colours."""
+
+    dim = 3
+    fingerprint = "brightness"
+
+    def encode(self, images: Sequence[Image]) -> Tensor:
+        means = [np.asarray(image, dtype=np.float32).mean((0, 1)) for image in images]
+        return torch.nn.functional.normalize(torch.from_numpy(np.stack(means)) + 1, dim=1)
+
+
+def test_an_intent_sees_its_own_picture_only(graph: KnowledgeGraph, encoder: WordEncoder) -> None:
+    intent = LearnedIntent(graph, encoder, Brightness(), width=16, image_tokens=2)
+    blind = LearnedIntent(graph, encoder, Brightness(), width=16)
+    assert set(blind.state_dict()) < set(intent.state_dict())
+    disturb(intent.eval())
+    pictures = [new_image("RGB", (8, 6), colour) for colour in ("red", "blue")]
+    paths = Paths.starts(torch.tensor([1, 1, 1]), torch.arange(3))
+    analyses = EvenAnalyzer().analyze([Query("nick1")] * 3)
+
+    def vectors(*images: Image | None) -> Tensor:
+        found: Intents = intent(States([Query("nick1", image) for image in images], analyses, paths))
+        return found.vectors
+
+    red, blue, none = vectors(pictures[0], pictures[1], None)
+    assert not torch.allclose(red, blue)
+    assert not torch.allclose(red, none)
+    torch.testing.assert_close(vectors(None, pictures[0], pictures[1]), torch.stack([none, red, blue]))
+    with pytest.raises(ConfigError, match=r"intent\.image_tokens is 2"):
+        LearnedIntent(graph, encoder, image_tokens=2)
 
 
 def test_a_base_that_goes_deeper_is_refused(encoder: WordEncoder) -> None:

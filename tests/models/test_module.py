@@ -24,6 +24,7 @@ from vispath_lit.models.chain_scorers.learned import LearnedChainScorer
 from vispath_lit.models.edge_scorers.learned import LearnedEdgeScorer
 from vispath_lit.models.guided_walk import GuidedWalk, WalkSettings, extended_likelihood
 from vispath_lit.models.intents.learned import LearnedIntent
+from vispath_lit.models.judges.learned import LearnedJudge
 from vispath_lit.models.model import LearnedParts
 from vispath_lit.models.module import TrainingSettings, VisPathModule, warm_cosine
 from vispath_lit.types import Analysis, Query
@@ -58,9 +59,11 @@ def datamodule(graph: KnowledgeGraph, train: int = 120, batch_size: int = 32) ->
 def module(graph: KnowledgeGraph, **values: Any) -> VisPathModule:
     encoder = WordEncoder()
     pl.seed_everything(0)
+    intent = LearnedIntent(graph, encoder, width=32, word_dropout=0.05)
     parts = LearnedParts(
         {
-            "intent": LearnedIntent(graph, encoder, width=32, word_dropout=0.05),
+            "intent": intent,
+            "judge": LearnedJudge(graph, intent, width=32),
             "edge_scorer": LearnedEdgeScorer(graph, encoder, width=32),
             "chain_scorer": LearnedChainScorer(graph, encoder, width=16),
             "analyzer": LearnedDepthAnalyzer(EvenAnalyzer(), encoder, d_max=3, width=128),
@@ -109,6 +112,7 @@ def test_training_learns_a_language_that_the_fixed_scorers_do_not_know(
         assert after[f"val/chain_hit/{hop}"] > before[f"val/chain_hit/{hop}"] + 0.4
         assert after[f"val/gold_pruned/{hop}"] < 0.1
     assert after["val/depth_hit"] > 0.95
+    assert after["val/stop_hit"] > 0.9
     assert after["val/loss"] < before["val/loss"]
 
 

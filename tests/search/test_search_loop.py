@@ -125,6 +125,34 @@ def test_the_stop_rule_and_the_fallback(
         assert len(found.paths[0].relations) == int(statement[1:])
 
 
+@pytest.mark.parametrize(
+    ("belief", "provenance", "statement", "hops"),
+    [
+        ([0.1, 0.7, 0.9, 0.9], "stopped", "z2", 2),  # without the floor the first one past the gate
+        ([0.2, 0.1, 0.4, 0.3], "fallback", "z3", 4),  # none is past it: the likeliest
+        ([0.0, 0.0, 0.0, 0.0], "terminal", "", 4),
+    ],
+)
+def test_a_judge_with_doubts_stops_where_it_believes(
+    world: World, belief: list[float], provenance: str, statement: str, hops: int
+) -> None:
+    class Doubtful(Judge):
+        def judge(
+            self,
+            queries: Sequence[Query],
+            analyses: Sequence[Analysis],
+            kept: Sequence[Sequence[Path]],
+            hop: int,
+        ) -> list[Evidence]:
+            sure = super().judge(queries, analyses, kept, hop)
+            return [replace(one, answerability=belief[hop - 1]) for one in sure]
+
+    searcher = world.searcher(TableGrounder({"q||3": [0]}), SearchSettings(depth_floor=False))
+    searcher.judge = Doubtful(set())
+    (found,) = searcher.search([Query("q||3")])
+    assert (found.provenance, found.statement, len(found.trace)) == (provenance, statement, hops)
+
+
 def test_two_stages_with_a_wide_shortlist_equal_the_exact_one(world: World) -> None:
     class TwoStages:
         @property

@@ -120,6 +120,7 @@ class QuestionDataModule(pl.LightningDataModule):
         settings: how states are drawn; `inverse`, `hub_cap` and `backtrack` as in the search.
         batch_size: questions a step; each gives as many states as it has hops.
         seed: of order and samples.
+        images: whether batches hold the questions' pictures.
 
     Raises:
         DataError: no training question has an accepted path.
@@ -134,6 +135,7 @@ class QuestionDataModule(pl.LightningDataModule):
         settings: StateSettings,
         batch_size: int = 64,
         seed: int = 0,
+        images: bool = False,
     ) -> None:
         super().__init__()
         if batch_size < 1:
@@ -146,7 +148,9 @@ class QuestionDataModule(pl.LightningDataModule):
         self.batch_size = batch_size
         self.seed = seed
         self.builders = {
-            name: StateBuilder(graph, data, analyze([Query(q.text) for q in data.questions]), settings)
+            name: StateBuilder(
+                graph, data, analyze([Query(q.text) for q in data.questions]), settings, images
+            )
             for name, data in (("train", train), ("val", val))
         }
         self._batches: SeededBatches | None = None

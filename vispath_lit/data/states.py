@@ -8,19 +8,24 @@ extensions of the paths of the hop before: the model's own best ones, or sibling
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from PIL.Image import Image
 from torch import Tensor
 
 from vispath_lit.data.supervision import AcceptedPaths, Supervision
-from vispath_lit.errors import ConfigError
+from vispath_lit.errors import ConfigError, DataError
 from vispath_lit.kg.frontier import expand
+from vispath_lit.kg.images import load_image
 from vispath_lit.kg.store import KnowledgeGraph
-from vispath_lit.types import Analysis, Frontier, Paths, Query, States
+from vispath_lit.types import Analysis, Frontier, Paths, Query, Question, States
+
+log = logging.getLogger(__name__)
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
@@ -88,6 +93,7 @@ class QuestionBatch:
         queries: B queries.
         analyses: B analyses.
         hops: `[B]` long, the depth to predict.
+        lengths: `[B]` long, hops of the drawn path.
     """
 
     def __init__(
@@ -107,6 +113,7 @@ class QuestionBatch:
         self.hops = torch.tensor([paths.hops for paths in accepted])
         self.rng = np.random.default_rng(seed)
         self.drawn = [_draw(paths, self.rng) for paths in accepted]
+        self.lengths = torch.tensor([self._length(question) for question in range(len(queries))])
 
     def __len__(self) -> int:
         return len(self.queries)
@@ -234,7 +241,11 @@ class QuestionBatch:
 
 
 class StateBuilder:
-    """Makes the batches of one split from its supervision."""
+    """Makes the batches of one split from its supervision.
+
+    Args:
+        images: whether batches hold the questions' pictures; one that cannot be read is told and left out.
+    """
 
     def __init__(
         self,
@@ -242,11 +253,13 @@ class StateBuilder:
         supervision: Supervision,
         analyses: Sequence[Analysis],
         settings: StateSettings,
+        images: bool = False,
     ) -> None:
         self.graph = graph
         self.supervision = supervision
         self.analyses = analyses
         self.settings = settings
+        self.images = images
 
     def batch(self, indices: Sequence[int], seed: Sequence[int]) -> QuestionBatch:
         """The questions at `indices`; everything random in them follows from `seed` and `indices`."""
@@ -254,11 +267,20 @@ class StateBuilder:
         return QuestionBatch(
             self.graph,
             self.settings,
-            [Query(question.text) for question in questions],
+            [Query(question.text, self._picture(question)) for question in questions],
             [self.analyses[i] for i in indices],
             [self.supervision.accepted[i] for i in indices],
             [*seed, *indices],
         )
+
+    def _picture(self, question: Question) -> Image | None:
+        if not self.images or question.image is None:
+            return None
+        try:
+            return load_image(question.image)
+        except DataError as error:
+            log.warning("question %s is trained without its picture: %s", question.id, error)
+            return None
 
 
 def _balanced_keys(group: Ints, rng: np.random.Generator) -> NDArray[np.float64]:

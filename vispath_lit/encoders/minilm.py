@@ -87,7 +87,7 @@ class MiniLM:
         cache_dir: Path | str | None,
         folder: Path | str | None = None,
         dtype: Literal["auto", "float32", "bfloat16"] = "auto",
-        batch_tokens: int = 4096,
+        batch_tokens: int = 2048,
         threads: int | None = None,
     ) -> None:
         if batch_tokens < MAX_TOKENS:

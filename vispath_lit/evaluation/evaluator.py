@@ -100,7 +100,7 @@ def evaluate(
     todo = [q for q in questions if q.id not in done]
     batches = [todo[i : i + batch_size] for i in range(0, len(todo), batch_size)]
     for batch in track(batches, f"{system.name}: {len(todo)} questions"):
-        answers = _answer(system, batch, graph, grant_start=grant_start, grant_depth=grant_depth)
+        answers = ask(system, batch, graph, grant_start=grant_start, grant_depth=grant_depth)
         scored = score(batch, answers, [keys[q.id] for q in batch], graph, text_encoder)
         records = [settled(record) for record in scored]
         done |= {record.id: record for record in records}
@@ -158,13 +158,13 @@ def _done(file: Path | None, keys: Mapping[str, str]) -> dict[str, Record]:
     return {id: record for id, record in same.items() if record.provenance != "failed"}
 
 
-def _answer(
+def ask(
     system: System,
     batch: Sequence[Question],
     graph: KnowledgeGraph,
     *,
-    grant_start: bool,
-    grant_depth: bool,
+    grant_start: bool = False,
+    grant_depth: bool = False,
 ) -> list[Prediction]:
     """One prediction a question; one that cannot be asked is `failed`, with the reason as statement."""
     asked: dict[int, Query] = {}

@@ -16,6 +16,7 @@ from pytorch_lightning.callbacks import ModelCheckpoint, RichProgressBar
 from vispath_lit.data.datamodule import QuestionDataModule
 from vispath_lit.data.supervision import SupervisionReport, supervise
 from vispath_lit.errors import ConfigError, DataError
+from vispath_lit.launch.calibrate import calibrate
 from vispath_lit.launch.checkpoint import Provenance, check_resumable, load_weights, read_checkpoint, resolve
 from vispath_lit.launch.config import plain
 from vispath_lit.launch.link import link
@@ -68,6 +69,7 @@ def fit(config: DictConfig, world: World, parts: Mapping[str, Any], system: Syst
     chosen = Path(best.best_model_path)
     load_weights(learned, read_checkpoint(chosen)["state_dict"], "parts.")
     learned.eval()
+    calibrate(world, parts["selector"], system, data.builders["val"].supervision.questions, learned, chosen)
     return chosen
 
 
@@ -120,6 +122,7 @@ def _data(
         make(section(settings.states), {}),
         batch_size=settings.batch_size,
         seed=config.seed,
+        images=bool(getattr(parts["intent"], "image_tokens", 0)),
     )
     val = [question for question in found["val"].questions if question.topic_entity]
     return data, (val or list(found["val"].questions))[: settings.val_questions]

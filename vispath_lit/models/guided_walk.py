@@ -6,14 +6,16 @@ The distractors of a hop are the model's best wrong chains of the hop before, or
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import torch
 from torch import Tensor
+from torch.nn import functional as F  # noqa: N812
 
 from vispath_lit.data.states import HopStates, QuestionBatch
 from vispath_lit.errors import ConfigError
 from vispath_lit.models.frozen import frozen
+from vispath_lit.models.intents.learned import Reading
 from vispath_lit.models.losses import (
     depth_cross_entropy,
     listwise_cross_entropy,
@@ -37,8 +39,8 @@ class WalkSettings:
         chain_others: about as many edges a path at random are extended too: the chain scorer must know bad
             ones.
         keep: paths that the search keeps (M3), for the count of gold paths pruned.
-        edge_weight, state_weight, chain_weight, depth_weight: of the losses over the edges of a path, over
-            all edges of a state, over the chains of a state, and of depth.
+        edge_weight, state_weight, chain_weight, depth_weight, stop_weight: of the losses over the edges of a
+            path, over all edges of a state, over the chains of a state, of depth, and of the judge's stop.
     """
 
     chain_edges: int = 8
@@ -48,6 +50,7 @@ class WalkSettings:
     state_weight: float = 0.5
     chain_weight: float = 1.0
     depth_weight: float = 0.5
+    stop_weight: float = 0.5
 
     def __post_init__(self) -> None:
         if self.chain_edges < 1 or self.chain_others < 0 or self.keep < 1:
@@ -113,6 +116,7 @@ class GuidedWalk:
         likelihood = torch.zeros(len(batch))
         while states is not None:
             intents = self.parts.intent(states.states, reading.select(states.question.to(objective.device)))
+            self._stop(states, intents, reading, batch, result)
             scores = self._edges(states, intents, result)
             likelihood = extended_likelihood(states, scores, likelihood)
             rows = self._extended(states, scores, batch)
@@ -136,6 +140,28 @@ class GuidedWalk:
         hops = batch.hops.to(logits.device)
         result.add("depth", self.settings.depth_weight * depth_cross_entropy(logits, hops))
         result.count("depth_hit", (logits.argmax(dim=1) + 1 == hops).sum(), len(hops))
+
+    def _stop(
+        self, states: HopStates, intents: Intents, reading: Reading, batch: QuestionBatch, result: WalkResult
+    ) -> None:
+        """Each state's accepted path is unfinished; with its last edge it is complete."""
+        stop, hop = self.parts.stop, states.frontier.paths.length + 1
+        if stop is None:
+            return
+        ended = (batch.lengths[states.question] == hop) & (states.gold_edge >= 0)
+        if hop > 1 and intents.hidden is not None:
+            first = torch.searchsorted(states.states.paths.state, torch.arange(len(states.states)))
+            self._stop_loss(stop.stop_logits(intents.hidden[first.to(intents.hidden.device)]), 0.0, result)
+        if ended.any():
+            edges = states.frontier.select(states.gold_edge[ended])
+            longer = edges.paths.extend(edges.edge_path, edges.relation, edges.tail)
+            paths = replace(longer, state=states.question[ended])
+            self._stop_loss(stop.stop_logits(self.parts.intent.hidden(paths, reading)), 1.0, result)
+
+    def _stop_loss(self, logits: Tensor, answerable: float, result: WalkResult) -> None:
+        loss = F.binary_cross_entropy_with_logits(logits, torch.full_like(logits, answerable))
+        result.add("stop", self.settings.stop_weight * loss)
+        result.count("stop_hit", ((logits > 0) == bool(answerable)).sum(), len(logits))
 
     def _edges(self, states: HopStates, intents: Intents, result: WalkResult) -> Tensor:
         """The edge losses; gives the logits `[E]` without a gradient."""

@@ -11,13 +11,14 @@ from vispath_lit.errors import ConfigError
 from vispath_lit.models.edge_scorers.learned import LearnedEdgeScorer
 from vispath_lit.models.intents.learned import Reading
 from vispath_lit.protocols import ChainScorer, EdgeScorer, NeighbourhoodEncoder, QuestionAnalyzer
-from vispath_lit.types import Analysis, Frontier, Intents, Query, Rows, States
+from vispath_lit.types import Analysis, Frontier, Intents, Paths, Query, Rows, States
 
 
 class TrainableIntent(Protocol):
     """An `IntentModel` that reads a question once for all of its hops."""
 
     def read(self, queries: Sequence[Query]) -> Reading: ...
+    def hidden(self, paths: Paths, read: Reading) -> Tensor: ...
     def __call__(self, states: States, reading: Reading | None = None) -> Intents: ...
 
 
@@ -27,6 +28,12 @@ class TrainableDepth(Protocol):
     @property
     def base(self) -> QuestionAnalyzer: ...
     def depth_logits(self, queries: Sequence[Query], analyses: Sequence[Analysis]) -> Tensor: ...
+
+
+class TrainableStop(Protocol):
+    """An `EvidenceJudge` whose answerability is trained on complete and incomplete accepted paths."""
+
+    def stop_logits(self, hidden: Tensor) -> Tensor: ...
 
 
 class LearnedParts(nn.Module):
@@ -68,6 +75,14 @@ class LearnedParts(nn.Module):
             return cast(TrainableDepth, analyzer)
         return None
 
+    @property
+    def stop(self) -> TrainableStop | None:
+        """The judge where its answerability can be trained."""
+        judge = getattr(self, "judge", None)
+        if isinstance(judge, nn.Module) and hasattr(judge, "stop_logits"):
+            return cast(TrainableStop, judge)
+        return None
+
     def edge_logits(self, frontier: Frontier, texts: Rows, intents: Intents, accepted: Tensor) -> Tensor:
         """Logits `[E]` in training.
 
@@ -86,5 +101,6 @@ class LearnedParts(nn.Module):
             neighbourhood.refresh(step)
 
     def trained_names(self) -> set[str]:
-        """Names in the state dict that a checkpoint must hold: weights that are trained."""
-        return {name for name, weight in self.named_parameters() if weight.requires_grad}
+        """Names in the state dict that a checkpoint must hold: all but frozen weights."""
+        frozen = {name for name, weight in self.named_parameters() if not weight.requires_grad}
+        return set(self.state_dict()) - frozen

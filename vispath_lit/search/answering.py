@@ -17,6 +17,8 @@ class Walk:
         analysis: its `hops` is D^, already bounded by D_max.
         visited: every path kept at any hop.
         evidence: z*, the latest evidence to answer from.
+        likeliest: the most answerable evidence of all; z* where none passed the gate but a judge had some
+            belief.
         stopped: whether Eq. 11 was met.
     """
 
@@ -25,19 +27,27 @@ class Walk:
     candidates: Sequence[Candidate]
     visited: list[Path] = field(default_factory=list)
     evidence: Evidence | None = None
+    likeliest: Evidence | None = None
     stopped: bool = False
     trace: list[HopTrace] = field(default_factory=list)
 
     def take(self, evidence: Evidence, settings: SearchSettings) -> None:
         """Eq. 10-11: answerable evidence is kept, the latest one wins; at D^ or beyond it ends the search.
 
-        Without evidence checking nothing is asked of the evidence, and nothing stops before D_max.
+        Without the floor D^ the first answerable evidence ends it. Without evidence checking nothing is asked
+        of the evidence, and nothing stops before D_max.
         """
         if not settings.evidence_checking:
             self.evidence = evidence
         elif evidence.answerability >= settings.gate:
             self.evidence = evidence
-            self.stopped = evidence.hop >= self.analysis.hops
+            self.stopped = not settings.depth_floor or evidence.hop >= self.analysis.hops
+        elif evidence.answerability > (self.likeliest.answerability if self.likeliest else 0.0):
+            self.likeliest = evidence
+
+    def end(self) -> None:
+        """The search is over: where no evidence passed the gate, the likeliest is the fallback."""
+        self.evidence = self.evidence or self.likeliest
 
     def provenance(self, selected: Provenance, settings: SearchSettings) -> Provenance:
         """The selector's "stopped" is a fallback before D^, and terminal where nothing is checked."""

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cached_property
-from typing import cast
 
 import torch
 from torch import Tensor
@@ -181,6 +181,8 @@ class Searcher:
 
     def _conclude(self, walks: Sequence[Walk]) -> list[Prediction]:
         """The answers: from z*, else from the paths ever kept, else whatever the selector can do without."""
+        for walk in walks:
+            walk.end()
         selected = self.selector.select(
             [walk.query for walk in walks],
             [walk.evidence for walk in walks],
@@ -188,21 +190,20 @@ class Searcher:
         )
         return [self._prediction(walk, *chosen) for walk, chosen in zip(walks, selected, strict=True)]
 
-    def _prediction(
-        self, walk: Walk, answer: str, entity: int | None, confidence: float, provenance: str
-    ) -> Prediction:
+    def _prediction(self, walk: Walk, answer: str, entity: int | None, provenance: Provenance) -> Prediction:
         paths = walk.deciding(self.settings)
         reached = follow(self.graph, paths[0].entities[0], paths[0].relations).tolist() if paths else []
-        return Prediction(
+        found = Prediction(
             answer=answer,
             answer_entity=entity,
-            provenance=walk.provenance(cast(Provenance, provenance), self.settings),
-            confidence=confidence,
+            provenance=walk.provenance(provenance, self.settings),
             ranked=tuple(rank_endpoints(paths if walk.evidence is not None else walk.visited)),
             answer_set=tuple(reached),
             paths=paths,
             candidates=tuple(walk.candidates),
             depth=walk.analysis.hops,
+            answerability=0.0 if walk.evidence is None else walk.evidence.answerability,
             statement="" if walk.evidence is None else walk.evidence.statement,
             trace=tuple(walk.trace),
         )
+        return replace(found, confidence=self.selector.confidence(found))

@@ -29,6 +29,8 @@ class SearchSettings:
         chain_pruning: Eq. 8 and the examination; off keeps paths by their last edge's score.
         evidence_checking: Eq. 10-11; off walks to the full depth budget, then answers.
         gate: the answerability from which eta = 1.
+        depth_floor: Eq. 11 stops at D^ at the earliest; off, a judge that weighs the depth itself may stop
+            before (beyond the paper).
         distinct_relations: fill the m3 slots with distinct relation sequences first (beyond the paper).
         trace: what each hop records: nothing, its kept paths, or all discovered paths and chains too.
     """
@@ -46,6 +48,7 @@ class SearchSettings:
     chain_pruning: bool = True
     evidence_checking: bool = True
     gate: float = 0.5
+    depth_floor: bool = True
     distinct_relations: bool = False
     trace: Trace = "kept"
 

@@ -1,7 +1,7 @@
-"""Eq. 4 learned from the question's words: q = SBERT(Q) + W h, one h a partial path, W zero at the start.
+"""Eq. 4 learned from words and picture: q = SBERT(Q) + W h, one h a partial path, W zero at the start.
 
-h comes from a small decoder over the partial path's steps that reads the frozen token states of the
-question, so that each step can find its words and what is left of the question is the intent.
+h comes from a small decoder over the partial path's steps that reads the frozen token states of the question
+and its picture, so that each step can find its words and what is left of the question is the intent.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from vispath_lit.kg.store import KnowledgeGraph
 from vispath_lit.models.attention import DecoderLayer, EncoderLayer
 from vispath_lit.models.features import GraphFeatures, StepEmbedding
 from vispath_lit.models.frozen import frozen, hide_words
-from vispath_lit.protocols import TextEncoder
+from vispath_lit.protocols import ImageEncoder, TextEncoder
 from vispath_lit.types import Intents, Paths, Query, States
 
 DEEPEST = 16
@@ -46,39 +46,55 @@ class Reading:
 
 
 class LearnedIntent(nn.Module):
-    """The learned `IntentModel` without a picture. Equals the fixed one until it is trained.
+    """The learned `IntentModel`. Equals the fixed one until it is trained.
 
     Another backbone (a VLM) takes the place of `read`; the decoder over paths stays.
 
     Args:
+        image_encoder: its frozen vectors are what the decoder sees of a picture.
         width: of the decoder.
         layers: of the decoder.
         heads: of each attention; divides `width`.
         dropout: of residual branches.
         word_dropout: share of question tokens hidden in training.
+        image_tokens: places of memory that a picture takes; 0 reads the words alone (the paper's "w/o visual
+            intent").
     """
 
     def __init__(
         self,
         graph: KnowledgeGraph,
         text_encoder: TextEncoder,
+        image_encoder: ImageEncoder | None = None,
         width: int = 192,
         layers: int = 2,
         heads: int = 4,
         dropout: float = 0.1,
         word_dropout: float = 0.0,
+        image_tokens: int = 0,
     ) -> None:
         super().__init__()
         if width % heads:
             raise ConfigError(
                 f"intent.width is {width}; it must be a multiple of intent.heads, which is {heads}"
             )
-        self._frozen = (graph, text_encoder)
+        if image_tokens and image_encoder is None:
+            raise ConfigError(f"intent.image_tokens is {image_tokens}, but there is no image encoder")
+        self._frozen = (graph, text_encoder, image_encoder)
+        self.width = width
         self.word_dropout = word_dropout
+        self.image_tokens = image_tokens
         self.features = GraphFeatures(graph, text_encoder)
         self.steps = StepEmbedding(self.features, width)
         self.tokens = nn.Sequential(nn.Linear(text_encoder.dim, width), nn.LayerNorm(width))
         self.reader = EncoderLayer(width, heads, dropout)
+        if image_encoder is not None and image_tokens:
+            self.picture = nn.Sequential(
+                nn.Dropout(dropout),
+                nn.Linear(image_encoder.dim, image_tokens * width),
+                nn.Unflatten(1, (image_tokens, width)),
+                nn.LayerNorm((image_tokens, width)),
+            )
         self.position = nn.Embedding(DEEPEST + 2, width)
         self.ask = nn.Parameter(torch.randn(width) * 0.1)
         self.decoder = nn.ModuleList(DecoderLayer(width, heads, dropout) for _ in range(layers))
@@ -96,20 +112,40 @@ class LearnedIntent(nn.Module):
             states, mask = (x.to(device) for x in encoder.tokens(texts))
         mask = hide_words(mask, self.word_dropout if self.training else 0.0)
         read = self.reader(self.tokens(states), mask)
+        if self.image_tokens:
+            seen, there = self._see(queries)
+            read, mask = torch.cat([read, seen], dim=1), torch.cat([mask, there], dim=1)
         layers = [cast(DecoderLayer, layer) for layer in self.decoder]
         return Reading(question, [layer.shared.project(read) for layer in layers], mask)
+
+    def _see(self, queries: Sequence[Query]) -> tuple[Tensor, Tensor]:
+        """Places `[S, image_tokens, width]` of the pictures, and their mask: nothing where there is none."""
+        encoder, device = cast(ImageEncoder, self._frozen[2]), self.ask.device
+        images = [query.image for query in queries if query.image is not None]
+        there = torch.tensor([query.image is not None for query in queries], device=device)
+        vectors = torch.zeros(len(queries), encoder.dim, device=device)
+        if images:
+            with frozen():
+                vectors[there] = encoder.encode(images).to(device) * encoder.dim**0.5
+        return self.picture(vectors), there[:, None].expand(-1, self.image_tokens)
 
     def forward(self, states: States, reading: Reading | None = None) -> Intents:
         """Intents of P partial paths; `reading` where the questions have been read before."""
         read = self.read(states.queries) if reading is None else reading
-        row = states.paths.state.to(read.question.device)
+        hidden = self.hidden(states.paths, read)
+        vectors = read.question[states.paths.state.to(hidden.device)] + self.out(hidden)
+        return Intents(vectors, read.question, [""] * len(states), hidden)
+
+    def hidden(self, paths: Paths, read: Reading) -> Tensor:
+        """What each partial path makes of its question: h `[P, width]`; `paths.state` is a row of `read`."""
+        row = paths.state.to(read.question.device)
         place = torch.arange(len(row), device=row.device) - torch.searchsorted(row, row)
         slots = int(place.max()) + 1 if len(row) else 1
-        x = self._embed(states.paths)
+        x = self._embed(paths)
         for number, (layer, memory) in enumerate(zip(self.decoder, read.memory, strict=True), 1):
             x = layer(x, memory, read.mask, row * slots + place, slots, number == len(self.decoder))
-        vectors = read.question[row] + self.out(self.norm(x[:, -1]))
-        return Intents(vectors, read.question, [""] * len(states))
+        last: Tensor = self.norm(x[:, -1])
+        return last
 
     def phrases(self, intents: Tensor, top: int = 3) -> list[str]:
         """For people: the relation labels nearest to each of `[P, d]` intent vectors, best first."""

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from vispath_lit.errors import ConfigError
 from vispath_lit.kg.store import KnowledgeGraph
-from vispath_lit.types import Evidence, Path, Query
+from vispath_lit.types import Evidence, Path, Prediction, Provenance, Query
 
 
 def rank_endpoints(paths: Sequence[Path]) -> list[int]:
@@ -50,16 +50,20 @@ class BestPathSelector:
         queries: Sequence[Query],
         evidence: Sequence[Evidence | None],
         visited: Sequence[Sequence[Path]],
-    ) -> list[tuple[str, int | None, float, str]]:
+    ) -> list[tuple[str, int | None, Provenance]]:
         return [self._one(found, paths) for found, paths in zip(evidence, visited, strict=True)]
 
-    def _one(self, evidence: Evidence | None, visited: Sequence[Path]) -> tuple[str, int | None, float, str]:
+    def confidence(self, prediction: Prediction) -> float:
+        """The answer's share of a softmax over the deciding paths."""
+        if prediction.answer_entity is None or not prediction.paths:
+            return 0.0
+        return share_of(prediction.answer_entity, prediction.paths, self.temperature)
+
+    def _one(self, evidence: Evidence | None, visited: Sequence[Path]) -> tuple[str, int | None, Provenance]:
         paths = evidence.paths if evidence is not None and evidence.paths else visited
         if not paths:
-            return "", None, 0.0, "abstained"
+            return "", None, "abstained"
         entity = rank_endpoints(paths)[0]
         if evidence is not None and evidence.answer_entity is not None:
             entity = evidence.answer_entity
-        provenance = "terminal" if evidence is None else "stopped"
-        confidence = share_of(entity, paths, self.temperature)
-        return self.graph.label(entity), entity, confidence, provenance
+        return self.graph.label(entity), entity, "terminal" if evidence is None else "stopped"

@@ -1,0 +1,72 @@
+"""After training: the confidence of answers is fitted on validation questions and joins the checkpoint."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, Protocol, cast
+
+import torch
+
+from vispath_lit.evaluation.evaluator import ask
+from vispath_lit.evaluation.scoring import score
+from vispath_lit.launch.checkpoint import read_checkpoint
+from vispath_lit.launch.parts import World
+from vispath_lit.models.model import LearnedParts
+from vispath_lit.progress import track
+from vispath_lit.protocols import System
+from vispath_lit.types import Prediction, Question
+
+BATCH = 256
+
+
+class Fittable(Protocol):
+    """An `AnswerSelector` whose confidence is fitted."""
+
+    def fit(self, predictions: Sequence[Prediction], right: Sequence[bool]) -> None: ...
+
+
+def calibrate(
+    world: World,
+    selector: Any,
+    system: System,
+    questions: Sequence[Question],
+    learned: LearnedParts,
+    checkpoint: Path,
+) -> None:
+    """Fits the selector where it can be, from the image and with the start given; saves the result."""
+    if not hasattr(selector, "fit") or not questions:
+        return
+    found: list[Prediction] = []
+    right: list[bool] = []
+    batches = list(_batches(questions))
+    for batch, start in track(batches, "fitting the confidence"):
+        predictions = ask(system, batch, world.graph, grant_start=start)
+        records = score(batch, predictions, [""] * len(batch), world.graph, world.text_encoder)
+        scored = [i for i, record in enumerate(records) if "hits@1" in record.scores]
+        found += [predictions[i] for i in scored]
+        right += [records[i].scores["hits@1"] == 1 for i in scored]
+    cast(Fittable, selector).fit(found, right)
+    _save(learned, checkpoint)
+
+
+def _batches(questions: Sequence[Question]) -> Iterator[tuple[list[Question], bool]]:
+    """Questions as users ask them, then those with a topic with it given."""
+    topics = [question for question in questions if question.topic_entity]
+    for asked, start in ((questions, False), (topics, True)):
+        for low in range(0, len(asked), BATCH):
+            yield list(asked[low : low + BATCH]), start
+
+
+def _save(learned: LearnedParts, checkpoint: Path) -> None:
+    """Writes the state of the parts into the checkpoint in place of the one that it holds."""
+    content = read_checkpoint(checkpoint)
+    state, names = learned.state_dict(), learned.trained_names()
+    content["state_dict"] = {f"parts.{name}": state[name] for name in state if name in names}
+    temporary = checkpoint.with_name(f".{checkpoint.name}.{os.getpid()}")
+    try:
+        torch.save(content, temporary)
+        temporary.replace(checkpoint)
+    finally:
+        temporary.unlink(missing_ok=True)
