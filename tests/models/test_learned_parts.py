@@ -16,6 +16,7 @@ from vispath_lit.kg.distances import from_start
 from vispath_lit.kg.frontier import expand
 from vispath_lit.kg.store import KnowledgeGraph
 from vispath_lit.models.analyzers.learned import LearnedDepthAnalyzer
+from vispath_lit.models.backbones.none import NoBackbone
 from vispath_lit.models.chain_scorers.fixed import FixedChainScorer
 from vispath_lit.models.chain_scorers.learned import LearnedChainScorer, parents
 from vispath_lit.models.edge_scorers.fixed import FixedEdgeScorer
@@ -177,6 +178,39 @@ def test_an_intent_sees_its_own_picture_only(graph: KnowledgeGraph, encoder: Wor
     torch.testing.assert_close(vectors(None, pictures[0], pictures[1]), torch.stack([none, red, blue]))
     with pytest.raises(ConfigError, match=r"intent\.image_tokens is 2"):
         LearnedIntent(graph, encoder, image_tokens=2)
+
+
+class Glance(nn.Module):
+    """A backbone that sees whether there is a picture."""
+
+    dim = 4
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen = nn.Parameter(torch.ones(4))
+
+    def forward(self, queries: Sequence[Query], statements: Sequence[str]) -> tuple[Tensor, Tensor]:
+        there = torch.tensor([[query.image is not None] for query in queries])
+        return self.seen.expand(len(queries), 1, 4), there
+
+
+def test_an_intent_reads_its_backbone_which_is_saved_once(
+    graph: KnowledgeGraph, encoder: WordEncoder
+) -> None:
+    backbone = Glance()
+    intent = LearnedIntent(graph, encoder, vlm=backbone, width=16)
+    parts = LearnedParts({"intent": intent, "vlm": backbone})
+    assert [name for name in parts.state_dict() if name.endswith("seen")] == ["vlm.seen"]
+    disturb(parts.eval())
+    assert intent.sees
+    assert not LearnedIntent(graph, encoder, vlm=NoBackbone(), width=16).sees
+    queries = [Query("nick1", new_image("RGB", (2, 2))), Query("nick1")]
+    paths = Paths.starts(torch.tensor([1, 1]), torch.arange(2))
+    found: Intents = intent(States(queries, EvenAnalyzer().analyze(queries), paths))
+    assert not torch.allclose(found.vectors[0], found.vectors[1])
+    found.vectors.sum().backward()  # type: ignore[no-untyped-call]
+    assert backbone.seen.grad is not None
+    assert backbone.seen.grad.abs().sum() > 0
 
 
 def test_a_base_that_goes_deeper_is_refused(encoder: WordEncoder) -> None:

@@ -122,7 +122,7 @@ def _data(
         make(section(settings.states), {}),
         batch_size=settings.batch_size,
         seed=config.seed,
-        images=bool(getattr(parts["intent"], "image_tokens", 0)),
+        images=bool(getattr(parts["intent"], "sees", False)),
     )
     val = [question for question in found["val"].questions if question.topic_entity]
     return data, (val or list(found["val"].questions))[: settings.val_questions]

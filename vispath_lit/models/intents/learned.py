@@ -6,7 +6,7 @@ and its picture, so that each step can find its words and what is left of the qu
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import cast
 
@@ -19,7 +19,7 @@ from vispath_lit.kg.store import KnowledgeGraph
 from vispath_lit.models.attention import DecoderLayer, EncoderLayer
 from vispath_lit.models.features import GraphFeatures, StepEmbedding
 from vispath_lit.models.frozen import frozen, hide_words
-from vispath_lit.protocols import ImageEncoder, TextEncoder
+from vispath_lit.protocols import Backbone, ImageEncoder, TextEncoder
 from vispath_lit.types import Intents, Paths, Query, States
 
 DEEPEST = 16
@@ -48,10 +48,12 @@ class Reading:
 class LearnedIntent(nn.Module):
     """The learned `IntentModel`. Equals the fixed one until it is trained.
 
-    Another backbone (a VLM) takes the place of `read`; the decoder over paths stays.
+    Pictures come in two ways, which can be combined: as frozen vectors, and as the hidden states of a
+    vision-language backbone, which reads picture and question together once; the paths are the decoder's matter.
 
     Args:
         image_encoder: its frozen vectors are what the decoder sees of a picture.
+        vlm: a backbone with an adapter; its hidden states join what the decoder reads.
         width: of the decoder.
         layers: of the decoder.
         heads: of each attention; divides `width`.
@@ -66,6 +68,7 @@ class LearnedIntent(nn.Module):
         graph: KnowledgeGraph,
         text_encoder: TextEncoder,
         image_encoder: ImageEncoder | None = None,
+        vlm: Backbone | None = None,
         width: int = 192,
         layers: int = 2,
         heads: int = 4,
@@ -81,6 +84,8 @@ class LearnedIntent(nn.Module):
         if image_tokens and image_encoder is None:
             raise ConfigError(f"intent.image_tokens is {image_tokens}, but there is no image encoder")
         self._frozen = (graph, text_encoder, image_encoder)
+        # A part of its own, which is trained and saved under its own name.
+        self._vlm = (vlm if vlm is not None and vlm.dim else None,)
         self.width = width
         self.word_dropout = word_dropout
         self.image_tokens = image_tokens
@@ -95,6 +100,8 @@ class LearnedIntent(nn.Module):
                 nn.Unflatten(1, (image_tokens, width)),
                 nn.LayerNorm((image_tokens, width)),
             )
+        if vlm is not None and vlm.dim:
+            self.joint = nn.Sequential(nn.Linear(vlm.dim, width), nn.LayerNorm(width))
         self.position = nn.Embedding(DEEPEST + 2, width)
         self.ask = nn.Parameter(torch.randn(width) * 0.1)
         self.decoder = nn.ModuleList(DecoderLayer(width, heads, dropout) for _ in range(layers))
@@ -112,11 +119,23 @@ class LearnedIntent(nn.Module):
             states, mask = (x.to(device) for x in encoder.tokens(texts))
         mask = hide_words(mask, self.word_dropout if self.training else 0.0)
         read = self.reader(self.tokens(states), mask)
-        if self.image_tokens:
-            seen, there = self._see(queries)
+        for seen, there in self._looks(queries):
             read, mask = torch.cat([read, seen], dim=1), torch.cat([mask, there], dim=1)
         layers = [cast(DecoderLayer, layer) for layer in self.decoder]
         return Reading(question, [layer.shared.project(read) for layer in layers], mask)
+
+    @property
+    def sees(self) -> bool:
+        """Whether pictures make a difference."""
+        return bool(self.image_tokens) or self._vlm[0] is not None
+
+    def _looks(self, queries: Sequence[Query]) -> Iterator[tuple[Tensor, Tensor]]:
+        """Further memory `[S, L, width]` that knows the pictures, with its mask `[S, L]`."""
+        if self.image_tokens:
+            yield self._see(queries)
+        if (vlm := self._vlm[0]) is not None:
+            hidden, there = vlm(queries, [""] * len(queries))
+            yield self.joint(hidden.to(self.ask.device)), there.to(self.ask.device)
 
     def _see(self, queries: Sequence[Query]) -> tuple[Tensor, Tensor]:
         """Places `[S, image_tokens, width]` of the pictures, and their mask: nothing where there is none."""
