@@ -49,7 +49,7 @@ class LearnedIntent(nn.Module):
     """The learned `IntentModel`. Equals the fixed one until it is trained.
 
     Pictures come in two ways, which can be combined: as frozen vectors, and as the hidden states of a
-    vision-language backbone, which reads picture and question together once; the paths are the decoder's matter.
+    vision-language backbone that reads picture and question together, once; paths are the decoder's matter.
 
     Args:
         image_encoder: its frozen vectors are what the decoder sees of a picture.
