@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -80,6 +81,7 @@ def test_averages_by_hand(walked: Evaluation) -> None:
     assert found["not_in_graph"]["hits@1"] == 0
     assert found["grounding"]["strict"] == pytest.approx(7 / 8)
     assert found["grounding"]["questions"] == 8
+    assert found["grounding"]["by_kind"] == {}  # France has a flag and an outline: nobody can tell
     assert found["abstention"] == {
         "abstained": pytest.approx(1 / 9),
         "failed": 0.0,
@@ -91,6 +93,16 @@ def test_averages_by_hand(walked: Evaluation) -> None:
     assert found["cost"]["llm_calls"] == 1
     assert found["cost"]["vlm_calls"] == pytest.approx(1 / 9)
     assert found["memory"]["peak_rss_mb"] > 10
+
+
+def test_grounding_is_told_by_kind_of_picture(toy_graph: KnowledgeGraph, questions: list[Question]) -> None:
+    """By the question's tag, else by the graph where all pictures of the start are of one kind."""
+    flags = [replace(questions[5], tags=("picture", "image:flag")), replace(questions[5], topic_entity="de")]
+    asked = [replace(question, id=f"k{i}") for i, question in enumerate([*questions, *flags])]
+    found: dict[str, Any] = tables(evaluate(WordWalker(toy_graph), asked, toy_graph, ENCODER))
+    assert found["grounding"]["by_kind"] == {
+        "flag": {"questions": 2, "strict": 0.0, "soft": 0.0, "recall@5": 0.0}
+    }
 
 
 def test_no_prediction_changes_a_denominator(

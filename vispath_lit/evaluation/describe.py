@@ -13,6 +13,7 @@ from vispath_lit.kg.store import KnowledgeGraph
 from vispath_lit.types import HopTrace, Path, Prediction, Question
 
 PRUNED_SHOWN = 3
+KIND_TAG = "image:"
 
 
 def describe(
@@ -70,7 +71,19 @@ def _gold(question: Question, truth: Truth, graph: KnowledgeGraph) -> Gold:
         hops=question.hops or max((len(path) for path in question.gold_paths), default=0) or None,
         tags=question.tags,
         in_graph=any(isinstance(e, int) for e in truth.entities) if truth.entities else None,
+        kind=_image_kind(question, truth, graph),
     )
+
+
+def _image_kind(question: Question, truth: Truth, graph: KnowledgeGraph) -> str | None:
+    """What the question's tag `image:...` says, else what all pictures of its start in the graph are."""
+    if question.image is None:
+        return None
+    tagged = [tag.removeprefix(KIND_TAG) for tag in question.tags if tag.startswith(KIND_TAG)]
+    if tagged or truth.start is None or truth.start < 0:
+        return tagged[0] if tagged else None
+    kinds = {kind for _, kind in graph.images_of(truth.start)}
+    return kinds.pop() if len(kinds) == 1 else None
 
 
 def _gold_labels(

@@ -72,7 +72,11 @@ class Hop:
 
 @dataclass(frozen=True, slots=True)
 class Gold:
-    """What a question accepts. `in_graph` is None where the question names no answer ids."""
+    """What a question accepts. `in_graph` is None where the question names no answer ids.
+
+    Attributes:
+        kind: the kind of the question's picture, None where it has none or nobody can tell.
+    """
 
     answers: tuple[str, ...]
     answer_ids: tuple[str, ...]
@@ -82,6 +86,7 @@ class Gold:
     hops: int | None
     tags: tuple[str, ...]
     in_graph: bool | None
+    kind: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

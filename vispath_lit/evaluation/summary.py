@@ -67,6 +67,15 @@ def by_hop(records: Iterable[Record]) -> dict[str, list[Record]]:
     return parts
 
 
+def by_kind(records: Iterable[Record]) -> dict[str, list[Record]]:
+    """The records of questions about a picture by its kind, in the order of the alphabet."""
+    parts: dict[str, list[Record]] = {}
+    for record in records:
+        if record.gold.kind is not None:
+            parts.setdefault(record.gold.kind, []).append(record)
+    return dict(sorted(parts.items()))
+
+
 def by_tag(records: Iterable[Record]) -> dict[str, list[Record]]:
     """The records by tag, in the order of the alphabet; a question counts under each of its tags."""
     parts: dict[str, list[Record]] = {}
@@ -95,11 +104,14 @@ def clustered(records: Sequence[Record], *, seed: int = 0) -> Table:
 
 
 def grounding(records: Sequence[Record]) -> Table:
-    """Start entity, strict (same id), soft (label cosine >= 0.7), among the first five; by hop too."""
+    """Start entity, strict (same id), soft (label cosine >= 0.7), among the first five; by hop and kind of
+    picture too.
+    """
     having = [record for record in records if GROUNDING_METRICS[0] in record.scores]
     found: Table = dict(_short(averages(having, GROUNDING_METRICS)))
     hops = {hop: _short(averages(part, GROUNDING_METRICS)) for hop, part in by_hop(having).items()}
-    return found | {"by_hop": hops}
+    kinds = {kind: _short(averages(part, GROUNDING_METRICS)) for kind, part in by_kind(having).items()}
+    return found | {"by_hop": hops, "by_kind": kinds}
 
 
 def calibrated(records: Sequence[Record]) -> Table:
