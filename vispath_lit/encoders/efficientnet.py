@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
+from functools import cached_property
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -19,12 +20,14 @@ from torch.nn.utils.fusion import fuse_conv_bn_eval
 
 from vispath_lit.encoders.batching import track_if_slow
 from vispath_lit.encoders.cache import ContentCache, content_keys
+from vispath_lit.encoders.fine import FineFeatures, Maps
 from vispath_lit.encoders.precision import choose_dtype
 from vispath_lit.encoders.threads import limited_threads
 from vispath_lit.errors import ConfigError
 
 CHANNELS = 1280
 MEAN, SCALE = 127.0, 128.0  # the network's own input range
+MIDDLE_BLOCK = 10  # the last block at a 16th of the input's size
 
 
 def load_efficientnet(size: int = 224) -> nn.Module:
@@ -114,39 +117,80 @@ class EfficientNetLite:
         self.dim = CHANNELS * pool * pool
         self.fingerprint = self._fingerprint(model)
         self.model = fold_batch_norms(model).to(self.dtype)
-        folder = None if cache_dir is None else Path(cache_dir) / "image" / self.fingerprint
-        self._cache = ContentCache(folder, self.dim, np.float16)
+        self._folder = None if cache_dir is None else Path(cache_dir) / "image"
+        self._caches = {"whole": self._cache_of(self.fingerprint, self.dim)}
+
+    @cached_property
+    def fine(self) -> FineFeatures:
+        """The same pictures in more detail; from now on one pass through the network fills both caches."""
+        fine = FineFeatures(self.fingerprint, self.read, self.cached)
+        self._caches["fine"] = self._cache_of(fine.fingerprint, fine.dim)
+        return fine
 
     def encode(self, images: Sequence[Image]) -> Tensor:
         """`[n, d]` float32 with unit rows."""
+        return self.cached(images, "whole")
+
+    def cached(self, images: Sequence[Image], kind: str) -> Tensor:
+        """`[n, d]` unit rows of one kind, `whole` or `fine`."""
         plain = [on_white(image) for image in images]
         keys = content_keys(struct.pack("<II", *image.size) + image.tobytes() for image in plain)
-        rows, found = self._cache.get(keys)
+        rows, found = self._caches[kind].get(keys)
         while not found.all():  # again only where a file was damaged in between
-            self._embed(plain, keys, np.flatnonzero(found == 0))
+            self._embed(plain, keys, np.flatnonzero(found == 0), kind)
             # Read from the cache, not from the model: the same values as on every later call.
-            rows, found = self._cache.get(keys)
+            rows, found = self._caches[kind].get(keys)
         return F.normalize(torch.from_numpy(rows.astype(np.float32)), dim=1)
 
     def flush(self) -> None:
         """Writes the vectors that wait in memory; also done when the encoder is freed or the process ends."""
-        self._cache.flush()
+        for cache in self._caches.values():
+            cache.flush()
 
     @torch.no_grad()
-    def _embed(self, images: list[Image], keys: NDArray[np.uint64], missing: NDArray[np.int64]) -> None:
-        """Embeds the distinct ones of the missing pictures into the cache."""
+    def _embed(
+        self, images: list[Image], keys: NDArray[np.uint64], missing: NDArray[np.int64], kind: str
+    ) -> None:
+        """Embeds the distinct ones of the missing pictures into the caches."""
         _, first = np.unique(keys[missing], axis=0, return_index=True)
         todo = missing[np.sort(first)]
         batches = [todo[i : i + self.batch] for i in range(0, len(todo), self.batch)]
         with limited_threads(self.threads):
             for rows in track_if_slow(batches, "embedding images"):
-                values = self.features(pixels([images[i] for i in rows], self.size))
-                self._cache.add(keys[rows], values.numpy())
+                maps = self.maps(pixels([images[i] for i in rows], self.size))
+                self._caches[kind].add(keys[rows], self._rows(maps, kind).numpy())
+                for other, cache in self._caches.items():
+                    if other != kind:
+                        _, known = cache.get(keys[rows])
+                        new = known == 0
+                        cache.add(keys[rows[new]], self._rows(maps, other)[torch.from_numpy(new)].numpy())
+
+    def _rows(self, maps: Maps, kind: str) -> Tensor:
+        return self.fine.rows(maps) if kind == "fine" else self._pooled(maps)
 
     def features(self, inputs: Tensor) -> Tensor:
         """`[n, d]` unit rows of `[n, 3, size, size]` inputs."""
-        maps = self.model.extract_features(inputs.to(self.dtype)).float()  # type: ignore[operator]
-        return F.normalize(F.adaptive_avg_pool2d(maps, self.pool).flatten(1), dim=1)
+        return self._pooled(self.maps(inputs))
+
+    def read(self, images: Sequence[Image]) -> Maps:
+        """The feature maps of pictures, without a cache."""
+        return self.maps(pixels([on_white(image) for image in images], self.size))
+
+    def maps(self, inputs: Tensor) -> Maps:
+        """What the network makes of `[n, 3, size, size]` inputs on its way."""
+        model: Any = self.model
+        here = model._swish(model._bn0(model._conv_stem(inputs.to(self.dtype))))
+        for i, block in enumerate(model._blocks):
+            here = block(here)
+            if i == MIDDLE_BLOCK:
+                middle = here
+        return Maps(middle.float(), here.float(), model._swish(model._bn1(model._conv_head(here))).float())
+
+    def _pooled(self, maps: Maps) -> Tensor:
+        return F.normalize(F.adaptive_avg_pool2d(maps.head, self.pool).flatten(1), dim=1)
+
+    def _cache_of(self, name: str, width: int) -> ContentCache:
+        return ContentCache(None if self._folder is None else self._folder / name, width, np.float16)
 
     def _fingerprint(self, model: nn.Module) -> str:
         """Names weights, size, pooling, precision and preparation."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from PIL.Image import Image
+
 from vispath_lit.errors import ConfigError
 from vispath_lit.kg.store import KnowledgeGraph
 from vispath_lit.models.grounders.references import ReferenceImages
@@ -33,6 +35,7 @@ class NearestImageGrounder:
     ) -> None:
         if not 1 <= keep <= retrieve:
             raise ConfigError(f"grounder.keep is {keep}; it must be from 1 to grounder.retrieve, {retrieve}")
+        self.graph = graph
         self.image_encoder = image_encoder
         self.references = ReferenceImages(graph, image_encoder, cache_dir)
         self.retrieve = retrieve
@@ -42,10 +45,16 @@ class NearestImageGrounder:
         ranked = [granted(query) or [] for query in queries]
         asked = [i for i, query in enumerate(queries) if query.topic is None and query.image is not None]
         images = [image for image in (queries[i].image for i in asked) if image is not None]
-        if not images or not len(self.references.entities):
+        if not images or not len(self.graph.image_entity):
             return ranked
-        entities, scores = self.references.nearest(self.image_encoder.encode(images), self.retrieve)
-        for i, found, near in zip(asked, entities.tolist(), scores.tolist(), strict=True):
-            best = list(zip(found, near, strict=True))[: self.keep]
-            ranked[i] = [Candidate(entity, score, "image") for entity, score in best]
+        for i, found in zip(asked, self.ranked(images), strict=True):
+            ranked[i] = [Candidate(entity, score, "image") for entity, score in found[: self.keep]]
         return ranked
+
+    def ranked(self, images: Sequence[Image]) -> list[list[tuple[int, float]]]:
+        """(entity, score) of the entities nearest to each image, best first."""
+        entities, scores = self.references.nearest(self.image_encoder.encode(images), self.retrieve)
+        return [
+            list(zip(found, near, strict=True))
+            for found, near in zip(entities.tolist(), scores.tolist(), strict=True)
+        ]

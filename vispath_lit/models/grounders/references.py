@@ -5,12 +5,14 @@ from __future__ import annotations
 import logging
 import os
 import tempfile
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from PIL.Image import Image
 from torch import Tensor
 
 from vispath_lit.errors import DataError
@@ -42,19 +44,23 @@ class ReferenceImages:
     ) -> None:
         self.graph = graph
         self.image_encoder = image_encoder
-        name = f"{graph.fingerprint}-{image_encoder.fingerprint}.npy"
-        self._file = None if cache_dir is None else Path(cache_dir) / "references" / name
+        self._file = None if cache_dir is None else Path(cache_dir) / "references" / f"{self._name()}.npy"
 
     @cached_property
     def vectors(self) -> NDArray[np.float16]:
         """`[n, d]` float16 unit rows; zeros for an unreadable picture."""
-        shape = (len(self.graph.image_entity), self.image_encoder.dim)
+        shape = (self.rows, self.image_encoder.dim)
         if self._file is None:
             return self._computed(shape)
         if not self._valid(shape):
             self._store(self._computed(shape))
         found: NDArray[np.float16] = np.load(self._file, mmap_mode="r", allow_pickle=False)
         return found
+
+    @property
+    def rows(self) -> int:
+        """Of the table, n."""
+        return len(self.graph.image_entity)
 
     @cached_property
     def entities(self) -> NDArray[np.int64]:
@@ -105,19 +111,17 @@ class ReferenceImages:
         best = torch.full((len(flat),), -torch.inf).scatter_reduce(0, of_pair, products, "amax")
         return best.reshape(entities.shape)
 
+    def _name(self) -> str:
+        """What the table depends on."""
+        return f"{self.graph.fingerprint}-{self.image_encoder.fingerprint}"
+
     def _computed(self, shape: tuple[int, int]) -> NDArray[np.float16]:
         vectors = np.zeros(shape, dtype=np.float16)
         files = self.graph.image_files
         for low in track(range(0, len(files), CHUNK), "reading reference images"):
-            rows, images = [], []
-            for row in range(low, min(low + CHUNK, len(files))):
-                try:
-                    images.append(load_image(files[row]))
-                    rows.append(row)
-                except DataError as error:
-                    log.warning("a reference image is left out: %s", error)
-            if rows:
-                vectors[rows] = self.image_encoder.encode(images).cpu().numpy()
+            images = readable(files, range(low, min(low + CHUNK, len(files))))
+            if images:
+                vectors[list(images)] = self.image_encoder.encode(list(images.values())).cpu().numpy()
         return vectors
 
     def _valid(self, shape: tuple[int, int]) -> bool:
@@ -138,3 +142,14 @@ class ReferenceImages:
         with os.fdopen(descriptor, "wb") as file:
             np.save(file, vectors, allow_pickle=False)
         Path(partial).replace(self._file)
+
+
+def readable(files: Sequence[str], rows: Iterable[int]) -> dict[int, Image]:
+    """The pictures of some rows; one that cannot be read is logged and left out."""
+    images = {}
+    for row in rows:
+        try:
+            images[row] = load_image(files[row])
+        except DataError as error:
+            log.warning("a reference image is left out: %s", error)
+    return images
