@@ -28,9 +28,9 @@ SHAPES = ((112, 14, 32), (320, 7, 64))
 class FineFeatures:
     """An `ImageEncoder` of detail and place.
 
-    What differs in one small spot, such as a marked cell, looks alike once a map is pooled; and what the first
-    half of the network sees of written words its end has forgotten. A random projection keeps the angles between
-    cells about as they are.
+    What differs in one small spot, such as a marked cell, looks alike once a map is pooled; and what the
+    first half of the network sees of written words its end has forgotten. A random projection keeps the
+    angles between cells about as they are.
 
     Args:
         base: fingerprint of the network and its input.

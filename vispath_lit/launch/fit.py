@@ -25,6 +25,8 @@ from vispath_lit.launch.questions import split_questions
 from vispath_lit.launch.validation import Validation
 from vispath_lit.launch.values import check_values, first_line
 from vispath_lit.launch.warm import warm
+from vispath_lit.models.grounders.contrast import train_grounder
+from vispath_lit.models.grounders.learned import LearnedGrounder
 from vispath_lit.models.guided_walk import GuidedWalk
 from vispath_lit.models.model import LearnedParts
 from vispath_lit.models.module import VisPathModule
@@ -43,6 +45,8 @@ def fit(config: DictConfig, world: World, parts: Mapping[str, Any], system: Syst
     """
     learned = LearnedParts(parts)
     data, val = _data(config, world, parts)
+    if isinstance(parts["grounder"], LearnedGrounder) and _resume(config) is None:
+        train_grounder(parts["grounder"], make(section(config.training.grounder), {}), config.seed)
     walk = GuidedWalk(
         learned, parts["texts"], world.text_encoder, objective_texts, make(section(config.training.walk), {})
     )

@@ -101,6 +101,13 @@ class LearnedParts(nn.Module):
             neighbourhood.refresh(step)
 
     def trained_names(self) -> set[str]:
-        """Names in the state dict that a checkpoint must hold: all but frozen weights."""
-        frozen = {name for name, weight in self.named_parameters() if not weight.requires_grad}
+        """Names in the state dict that a checkpoint must hold: all but frozen weights.
+
+        A grounder's are trained before the others and frozen by then (`grounders/contrast.py`).
+        """
+        frozen = {
+            name
+            for name, weight in self.named_parameters()
+            if not weight.requires_grad and not name.startswith("grounder.")
+        }
         return set(self.state_dict()) - frozen

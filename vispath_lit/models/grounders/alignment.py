@@ -1,4 +1,4 @@
-"""Lays one feature map over another: the small turn, stretch and shift under which two pictures match best."""
+"""Lays one feature map over another: the small turn, stretch and shift under which they match best."""
 
 from __future__ import annotations
 

@@ -131,7 +131,9 @@ def _lists(grounder: LearnedGrounder, settings: ContrastSettings) -> Lists:
     count = min(settings.others, int((entity != entity[0]).sum()))
     best = torch.full((len(views), 0), 0.0)
     found = torch.zeros((len(views), 0), dtype=torch.long)
-    asked = torch.cat([metric.flat(torch.from_numpy(grounder.views.vectors[p.numpy()])) for p in views.split(BLOCK)])
+    asked = torch.cat(
+        [metric.flat(torch.from_numpy(grounder.views.vectors[p.numpy()])) for p in views.split(BLOCK)]
+    )
     for low in track(range(0, len(entity), BLOCK), "looking for likely mistakes"):
         features = torch.from_numpy(near.fine_references.vectors[low : low + BLOCK].copy())
         scores = asked @ metric.flat(features).T
@@ -150,7 +152,7 @@ def _lists(grounder: LearnedGrounder, settings: ContrastSettings) -> Lists:
 
 
 def _maps(grounder: LearnedGrounder, views: Tensor, pictures: Tensor) -> tuple[list[Tensor], list[Tensor]]:
-    """Mixed maps of views, each repeated for its pictures, and of these pictures: `[B k, c, s, s]` a level."""
+    """Mixed maps of views, each repeated for its pictures, and of the pictures: `[B k, c, s, s]` a level."""
     metric, k = grounder.metric, pictures.shape[1]
     seen = metric.maps(torch.from_numpy(grounder.views.vectors[views.numpy()]))
     shown = torch.from_numpy(grounder.near.fine_references.vectors[pictures.flatten().numpy()])

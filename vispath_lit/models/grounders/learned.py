@@ -72,9 +72,9 @@ class LearnedGrounder(nn.Module):
     """`ImageOrName` of the nearest picture by the fixed and a learned metric, and the names in the question.
 
     A picture I' scores `(cos(f(I), f(I')) + w m(g(I), T g(I'))) / (1 + w)`: f is the encoder, g its finer
-    features (`encoders/fine.py`), m a trained `LocalMetric`, and T the small turn, stretch and shift that lays
-    the reference image over the one asked about (`alignment.py`), for the `retrieve` best without T. w is 0 at
-    the start, so that an untrained grounder is the fixed one; nothing belongs to one entity or graph.
+    features (`encoders/fine.py`), m a trained `LocalMetric`, and T the small turn, stretch and shift that
+    lays the reference image over the one asked about (`alignment.py`), for the `retrieve` best without T. w
+    is 0 at the start, so that an untrained grounder is the fixed one; nothing belongs to one entity or graph.
 
     Args:
         retrieve: entities that the rough search by image passes on to the exact one.
@@ -95,7 +95,7 @@ class LearnedGrounder(nn.Module):
         retrieve: int = 20,
         keep: int = 5,
         steps: int = 10,
-        views: int = 1500,
+        views: int = 1000,
     ) -> None:
         super().__init__()
         if steps < 0 or views < 1:
@@ -109,7 +109,7 @@ class LearnedGrounder(nn.Module):
         self.weight = nn.Parameter(torch.zeros(()))
         self.steps = steps
         self.near = NearestAligned(self, graph, image_encoder, cache_dir, retrieve, keep)
-        self.views = ReferenceViews(graph, image_encoder, cache_dir, ViewSettings(), views)
+        self.views = ReferenceViews(graph, self.near.fine, cache_dir, ViewSettings(), views)
         self.grounder = ImageOrName(self.near, NameGrounder(graph, keep))
 
     def ground(self, queries: Sequence[Query], analyses: Sequence[Analysis]) -> list[list[Candidate]]:
