@@ -101,3 +101,19 @@ def test_settings_that_cannot_work() -> None:
         EfficientNetLite(None, size=64, pool=3)
     with pytest.raises(ConfigError, match="batch 0"):
         EfficientNetLite(None, batch=0)
+
+
+def test_fine_features_share_the_pass_and_keep_places(tmp_path: Path) -> None:
+    encoder = EfficientNetLite(tmp_path, size=224, dtype="float32")
+    images = [picture(0), picture(1)]
+    fine = encoder.fine.encode(images)
+    assert fine.shape == (2, encoder.fine.dim) == (2, sum(c * s**2 for c, s in encoder.fine.shapes))
+    torch.testing.assert_close(fine.norm(dim=1), torch.ones(2))
+    torch.testing.assert_close(fine, encoder.fine.compute(images), atol=1e-3, rtol=0)
+    encoder.maps = None  # type: ignore[assignment,method-assign]  # both are known by now
+    whole = encoder.encode(images)
+    assert torch.equal(encoder.fine.encode(images), fine)
+    torch.testing.assert_close(
+        whole, EfficientNetLite(None, size=224, dtype="float32").encode(images), atol=1e-3, rtol=0
+    )
+    assert encoder.fine.fingerprint != encoder.fingerprint

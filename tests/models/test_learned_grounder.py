@@ -30,7 +30,7 @@ QUICK = ContrastSettings(epochs=3, batch=16, others=5)
 
 
 class Pixels:
-    """A picture's own pixels, shrunk: 4 x 4 as the whole, 16 x 16 and 4 x 4 as finer features."""
+    """A picture's own pixels, shrunk: 4 x 4 as the whole, 16 x 16 and 8 x 8 as finer features."""
 
     def __init__(self, sides: tuple[int, ...] = (4,), fine: Pixels | None = None) -> None:
         self.sides = sides
@@ -45,7 +45,8 @@ class Pixels:
             torch.nn.functional.normalize(torch.from_numpy(self._shrunk(images, side)), dim=1)
             for side in self.sides
         ]
-        return torch.cat(levels, dim=1) / len(levels) ** 0.5
+        rows: Tensor = torch.cat(levels, dim=1) / len(levels) ** 0.5
+        return rows
 
     def _shrunk(self, images: Sequence[Image], side: int) -> NDArray[np.float32]:
         small = [image.resize((side, side), PILImage.Resampling.BOX) for image in images]
@@ -91,7 +92,7 @@ def graph(tmp_path_factory: pytest.TempPathFactory) -> KnowledgeGraph:
 
 
 def made(graph: KnowledgeGraph, cache: Path | None = None, views: int = 32) -> LearnedGrounder:
-    return LearnedGrounder(graph, Pixels(fine=Pixels((16, 4))), cache, views=views)
+    return LearnedGrounder(graph, Pixels(fine=Pixels((16, 8))), cache, views=views)
 
 
 def unseen(graph: KnowledgeGraph) -> list[Query]:
@@ -142,7 +143,7 @@ def test_the_same_seed_gives_the_same_weights_with_and_without_a_cache(
         train_grounder(grounder, few, seed)
         assert torch.equal(before, torch.random.get_rng_state())
     assert all(torch.equal(a, b) for a, b in zip(weights(one), weights(cached), strict=True))
-    assert not torch.equal(weights(one)[0], weights(other)[0])
+    assert not all(torch.equal(a, b) for a, b in zip(weights(one), weights(other), strict=True))
 
 
 def test_weights_are_loaded_and_serve_another_graph(graph: KnowledgeGraph, tmp_path: Path) -> None:

@@ -165,7 +165,7 @@ def _fit(grounder: LearnedGrounder, lists: Lists, settings: ContrastSettings, rn
     batches = [
         part
         for _ in range(settings.epochs)
-        for part in torch.randperm(len(lists.views), generator=rng).split(settings.batch)
+        for part in torch.split(torch.randperm(len(lists.views), generator=rng), settings.batch)
     ]
     for step, part in enumerate(track(batches, "training the grounder")):
         optimizer.param_groups[0]["lr"] = settings.lr * 0.5 * (1 + math.cos(math.pi * step / len(batches)))

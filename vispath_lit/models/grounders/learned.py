@@ -47,7 +47,7 @@ class LocalMetric(nn.Module):
     def raw(self, features: Tensor) -> list[Tensor]:
         """`[n, c, s, s]` of each level, from `[n, d]` fine features."""
         sizes = [channels * cells**2 for channels, cells in self.shapes]
-        parts = features.to(self.levels).split(sizes, dim=1)
+        parts = torch.split(features.to(self.levels), sizes, dim=1)
         return [
             part.unflatten(1, (channels, cells, cells)) * cells  # cells of about unit length
             for part, (channels, cells) in zip(parts, self.shapes, strict=True)
