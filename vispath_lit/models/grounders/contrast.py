@@ -132,7 +132,7 @@ def _lists(grounder: LearnedGrounder, settings: ContrastSettings) -> Lists:
     best = torch.full((len(views), 0), 0.0)
     found = torch.zeros((len(views), 0), dtype=torch.long)
     asked = torch.cat(
-        [metric.flat(torch.from_numpy(grounder.views.vectors[p.numpy()])) for p in views.split(BLOCK)]
+        [metric.flat(torch.from_numpy(grounder.views.vectors[p.numpy()])) for p in torch.split(views, BLOCK)]
     )
     for low in track(range(0, len(entity), BLOCK), "looking for likely mistakes"):
         features = torch.from_numpy(near.fine_references.vectors[low : low + BLOCK].copy())

@@ -49,7 +49,7 @@ class LocalMetric(nn.Module):
         sizes = [channels * cells**2 for channels, cells in self.shapes]
         parts = torch.split(features.to(self.levels), sizes, dim=1)
         return [
-            part.unflatten(1, (channels, cells, cells)) * cells  # cells of about unit length
+            part.reshape(-1, channels, cells, cells) * cells  # cells of about unit length
             for part, (channels, cells) in zip(parts, self.shapes, strict=True)
         ]
 
