@@ -48,7 +48,12 @@ def make(
     kind: type[EgoGraphEncoder], graph: KnowledgeGraph, words: WordEncoder, folder: Path, **values: Any
 ) -> EgoGraphEncoder:
     torch.manual_seed(0)
-    given: dict[str, Any] = {"dim": 8, "width": 16, "edges": 10}
+    given: dict[str, Any] = {
+        "dim": 8,
+        "width": 16,
+        "edges": 10,
+        **({"heads": 4} if kind is GATv2Neighbourhood else {}),
+    }
     return kind(graph, words, folder, **{**given, **values}).eval()
 
 
@@ -98,10 +103,10 @@ def test_the_order_of_edges_does_not_matter_but_their_relation_does(
 ) -> None:
     encoder = make(kind, graph, words, tmp_path)
     nodes, centres, relations = torch.randn(6, 16), torch.randn(3, 16), torch.randn(4, 16)
-    edges = torch.stack([torch.randint(0, 6, (20,)), torch.randint(0, 2, (20,))])
+    edges = torch.stack([torch.randint(0, 6, (20,)), torch.arange(2).repeat_interleave(10)])
     relation = torch.randint(0, 4, (20,))
     mixed = encoder.mix(nodes, centres, relations, edges, relation)
-    order = torch.randperm(20)
+    order = torch.cat([torch.randperm(10), torch.randperm(10) + 10])
     again = encoder.mix(nodes, centres, relations, edges[:, order], relation[order])
     torch.testing.assert_close(mixed, again, atol=1e-5, rtol=1e-5)
     other = encoder.mix(nodes, centres, relations, edges, (relation + 1) % 4)
@@ -109,13 +114,14 @@ def test_the_order_of_edges_does_not_matter_but_their_relation_does(
     torch.testing.assert_close(mixed[2], other[2])  # it hears nothing
 
 
-def test_composition_is_the_mean_of_products() -> None:
+def test_composition_pools_products() -> None:
     nodes, told = torch.randn(5, 3), torch.randn(7, 3)
     edges = torch.tensor([[0, 1, 2, 2, 4, 3, 0], [0, 0, 0, 2, 2, 2, 2]])
     heard = Composition()(nodes, torch.zeros(4, 3), edges, told)
     for centre in range(4):
         mine = [nodes[edges[0, i]] * told[i] for i in range(7) if edges[1, i] == centre]
-        expected = torch.stack(mine).mean(dim=0) if mine else torch.zeros(3)
+        pooled = torch.stack(mine) if mine else torch.zeros(1, 3)
+        expected = torch.cat([pooled.mean(dim=0), pooled.amax(dim=0), pooled.amin(dim=0)])
         torch.testing.assert_close(heard[centre], expected)
 
 
@@ -338,7 +344,7 @@ def test_mixed_precision_reaches_every_weight(
 
 
 def test_values_out_of_range_are_refused(graph: KnowledgeGraph, words: WordEncoder, tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"neighbourhood\.width is 10.*heads, 4"):
+    with pytest.raises(ConfigError, match=r"neighbourhood\.width is 10.*heads, 16"):
         GATv2Neighbourhood(graph, words, tmp_path, width=10)
     with pytest.raises(ConfigError, match=r"neighbourhood\.edges is 0"):
         CompGCNNeighbourhood(graph, words, tmp_path, edges=0)

@@ -49,7 +49,7 @@ class EgoGraphEncoder(nn.Module):
         text_encoder: TextEncoder,
         cache_dir: Path | str,
         dim: int = 64,
-        width: int = 64,
+        width: int = 128,
         edges: int = 128,
         dropout: float = 0.1,
         refresh: int = 10,
@@ -85,7 +85,7 @@ class EgoGraphEncoder(nn.Module):
             nodes: `[U, width]` distinct neighbours.
             centres: `[n, width]`.
             relations: `[2R, width]`.
-            edges: `[2, M]` long: the neighbour among the nodes, and the centre.
+            edges: `[2, M]` long: the neighbour among the nodes, and the centre, ascending.
             relation: `[M]` long, signed, from the centre to the neighbour.
         """
 
