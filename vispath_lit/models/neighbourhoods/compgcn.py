@@ -17,6 +17,7 @@ from vispath_lit.kg.store import KnowledgeGraph
 from vispath_lit.models.neighbourhoods.encoder import EgoGraphEncoder
 from vispath_lit.protocols import TextEncoder
 
+
 class Composition(MessagePassing):  # type: ignore[misc]
     """Pools neighbour ∘ relation, the composition by multiplication of Vashishth et al. 2020."""
 
