@@ -26,7 +26,8 @@ DATA = ["data=custom", f"data.graph={PLANETS / 'graph'}", f"data.questions={PLAN
 QUICK = ["parts/texts=exact", "parts/texts@fixed.texts=exact", "logger=none", "trainer.max_epochs=2"]
 GIVEN = [*DATA, *QUICK]
 ONLY = ["chain_pruning", "on_policy_states", "validation"]
-EVERYTHING = ["parts.search.validation=true", "parts/neighbourhood=gatv2"]  # what a default may have off
+# What a default may have off.
+EVERYTHING = ["parts.search.validation=true", "parts/neighbourhood=gatv2", "parts/vlm=minilm_vision"]
 KNOWN = list(read_ablations())
 
 
