@@ -1,4 +1,4 @@
-"""PathQuestion, topic entity given: mean and deviation of Hits@1 over seeds, for each split and number of hops.
+"""PathQuestion, topic entity given: mean and deviation of Hits@1 over seeds, each split and number of hops.
 
 python benchmarks/pathquestion.py FOLDER [--out outputs/pathquestion] [--seeds 5] [KEY=VALUE ...]
 

@@ -8,10 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from vispath_lit.errors import ConfigError
 from vispath_lit.evaluation.records import read_records
 from vispath_lit.launch.config import load_config
+from vispath_lit.launch.fit import chooses
 from vispath_lit.launch.train import train
 from vispath_lit.launch.validation import COLUMNS, row
+from vispath_lit.types import Question
 
 PLANETS = Path(__file__).parents[2] / "examples" / "planets"
 DATA = ["data=custom", f"data.graph={PLANETS / 'graph'}", f"data.questions={PLANETS / 'questions.jsonl'}"]
@@ -62,6 +65,18 @@ def test_wandb_has_the_page_the_plot_and_the_table_offline(run: Path) -> None:
     content = json.loads(table.read_text(encoding="utf8"))
     assert content["columns"] == list(COLUMNS)
     assert content["data"] == [row(record) for record in read_records(run / "validation.jsonl")]
+
+
+def test_what_chooses_the_checkpoint_has_gold() -> None:
+    walked = Question("a", "?", topic_entity="e", gold_paths=((("r", "f"),),))
+    answered = Question("b", "?", answers=("f",))
+    assert chooses([walked, answered]) == "path_hit@3"
+    assert chooses([answered]) == "answer_recall@3"
+    assert chooses([walked, answered], "hits@1") == "hits@1"
+    with pytest.raises(ConfigError, match=r"best_by is path_hit@3; .*hits@1"):
+        chooses([answered], "path_hit@3")
+    with pytest.raises(ConfigError, match="best_by is hits@1"):
+        chooses([walked], "hits@1")
 
 
 def test_losses_and_path_hits_per_hop_are_logged(run: Path) -> None:

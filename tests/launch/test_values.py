@@ -46,6 +46,7 @@ from vispath_lit.launch.values import check_run, check_values
         "training.batch_size=0",
         "training.val_questions=0",
         "training.on_error=ignore",
+        "training.best_by=loss",
     ],
 )
 def test_a_value_of_a_run_is_refused_by_its_key(override: str) -> None:

@@ -55,7 +55,7 @@ def fit(config: DictConfig, world: World, parts: Mapping[str, Any], system: Syst
     best = ModelCheckpoint(
         dirpath=run / "checkpoints",
         filename="best",
-        monitor=f"val/{chooses(val)}",
+        monitor=f"val/{chooses(val, config.training.best_by)}",
         mode="max",
         save_last=True,
         enable_version_counter=False,
@@ -132,9 +132,18 @@ def _data(
     return data, (val or list(found["val"].questions))[: settings.val_questions]
 
 
-def chooses(val: Sequence[Question]) -> str:
-    """The metric that chooses the best checkpoint: path-hit, or the answers' recall where no path is gold."""
-    return "path_hit@3" if any(question.gold_paths for question in val) else "answer_recall@3"
+def chooses(val: Sequence[Question], asked: str | None = None) -> str:
+    """The metric that chooses the best checkpoint: path-hit, or the answers' recall where no path is gold.
+
+    Raises:
+        ConfigError: another one is asked for, and the val questions have no gold for it.
+    """
+    gold = any(question.gold_paths for question in val)
+    answers = any(question.answers or question.answer_ids for question in val)
+    possible = ["path_hit@3"] * gold + ["answer_recall@3", "hits@1"] * answers
+    if asked is not None and asked not in possible:
+        raise ConfigError(f"training.best_by is {asked}; the val questions have gold for {possible}")
+    return asked or ("path_hit@3" if gold else "answer_recall@3")
 
 
 def _resume(config: DictConfig) -> str | None:

@@ -17,6 +17,7 @@ from vispath_lit.errors import ConfigError
 # Values of a run that no class of its own checks: what is allowed, in words and as a test.
 Rule = tuple[str, Callable[[Any], bool]]
 SEED_LIMIT = 2**32
+CHOOSERS = ("path_hit@3", "hits@1", "answer_recall@3")
 
 
 def _whole(value: object, low: int, high: float = float("inf")) -> bool:
@@ -42,6 +43,7 @@ RULES: dict[str, Rule] = {
     "training.batch_size": ("a whole number of at least 1", lambda v: _whole(v, 1)),
     "training.val_questions": ("a whole number of at least 1", lambda v: _whole(v, 1)),
     "training.on_error": ("fail or skip", lambda v: v in ("fail", "skip")),
+    "training.best_by": ("one of " + ", ".join(CHOOSERS) + ", or null", lambda v: v is None or v in CHOOSERS),
     "trainer.max_epochs": ("a whole number of at least 1", lambda v: _whole(v, 1)),
     "given": (
         "a list such as [nothing, start]",
