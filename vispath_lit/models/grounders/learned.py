@@ -111,6 +111,8 @@ class LearnedGrounder(nn.Module):
         self.near = NearestAligned(self, graph, image_encoder, cache_dir, retrieve, keep)
         self.views = ReferenceViews(graph, self.near.fine, cache_dir, ViewSettings(), views)
         self.grounder = ImageOrName(self.near, NameGrounder(graph, keep))
+        # `train_grounder` alone moves the weights; the walk's optimiser never holds them, resumed or not.
+        self.requires_grad_(False)
 
     def ground(self, queries: Sequence[Query], analyses: Sequence[Analysis]) -> list[list[Candidate]]:
         return self.grounder.ground(queries, analyses)
