@@ -118,7 +118,7 @@ def weights(grounder: LearnedGrounder) -> list[Tensor]:
 def test_untrained_it_is_the_fixed_grounder(graph: KnowledgeGraph) -> None:
     fixed = FixedGrounder(graph, Pixels())
     assert sum(weight.numel() for weight in made(graph).parameters()) == 2 * (9 + 3) + 2 + 1
-    assert not any(weight.requires_grad for weight in made(graph).parameters())  # a resumed run trains as many
+    assert not any(weight.requires_grad for weight in made(graph).parameters())
     queries = unseen(graph)
     analyses = [SHOWN] * len(queries)
     assert made(graph).ground(queries, analyses) == fixed.ground(queries, analyses)
