@@ -21,3 +21,7 @@ class CheckpointError(VisPathError):
 
 class ConfigError(VisPathError):
     """A value or a combination of values that cannot work; names the key and what is allowed."""
+
+
+class ChatError(VisPathError):
+    """A language model that gave no answer: a budget is used up, or its server gave out."""

@@ -6,7 +6,7 @@ All are batched over questions. S states, P partial paths, E candidate edges, C 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path as FilePath
 from typing import Protocol, runtime_checkable
 
@@ -15,7 +15,10 @@ from torch import Tensor
 
 from vispath_lit.types import (
     Analysis,
+    Bill,
     Candidate,
+    ChatReply,
+    ChatRequest,
     Evidence,
     Frontier,
     Intents,
@@ -25,6 +28,8 @@ from vispath_lit.types import (
     Provenance,
     Query,
     Question,
+    RawAnswer,
+    ReplyT,
     Rows,
     States,
 )
@@ -190,6 +195,44 @@ class AnswerSelector(Protocol):
 
     def confidence(self, prediction: Prediction) -> float:
         """How sure the answer is, in [0, 1]: calibrated where the selector has been fitted."""
+        ...
+
+
+class ChatBackend(Protocol):
+    """Language models for prompted parts and rivals: whatever is asked is answered, or its fallback is."""
+
+    @property
+    def fingerprint(self) -> str:
+        """What of the back end changes an answer: model, server, sampling; no secret."""
+        ...
+
+    def complete(self, requests: Sequence[ChatRequest[ReplyT]]) -> list[ChatReply[ReplyT]]:
+        """One reply a request, in order. Requests of a batch are sent side by side, retried and cached."""
+        ...
+
+    def settle(self, queries: Sequence[Query]) -> list[Bill]:
+        """What each query has cost since it was settled last, and whether the back end gave out on it."""
+        ...
+
+    def usage(self) -> Mapping[str, int]:
+        """Totals of this process: `requests` sent (retries included), `cache_hits`, tokens, and by step."""
+        ...
+
+
+class ChatModel(Protocol):
+    """One language model, text or image-text; cache, budgets and parsing lie around it."""
+
+    @property
+    def fingerprint(self) -> str: ...
+    def ask(self, request: ChatRequest[ReplyT], send: Callable[[], None]) -> RawAnswer:
+        """The answer to one request.
+
+        Args:
+            send: called before every attempt that goes out; it counts them, and raises at a budget's end.
+
+        Raises:
+            ChatError: no answer is to be had.
+        """
         ...
 
 

@@ -1,1 +1,1 @@
-"""Back ends for prompted parts."""
+"""Language models for prompted parts: back ends, prompts, and what happens when an answer is not as asked."""

@@ -1,0 +1,61 @@
+"""How much may be sent: counted before it goes out, so that no race sends one request too many."""
+
+from __future__ import annotations
+
+import threading
+
+from vispath_lit.errors import ChatError, ConfigError
+
+
+class Budget:
+    """Requests and tokens of this process, with their limits; safe to use from several threads.
+
+    Args:
+        max_calls: requests that may go out, retries included; None is no limit.
+        max_tokens: tokens from which nothing more goes out; what is under way then ends. None is no limit.
+    """
+
+    def __init__(self, max_calls: int | None, max_tokens: int | None) -> None:
+        for key, value in (("max_calls", max_calls), ("max_tokens", max_tokens)):
+            if value is not None and value < 1:
+                raise ConfigError(f"chat.{key} is {value}; it must be at least 1, or null for no limit")
+        self._max_calls = max_calls
+        self._max_tokens = max_tokens
+        self._requests = 0
+        self._tokens = 0
+        self._hits = 0
+        self._lock = threading.Lock()
+
+    def spend_call(self) -> None:
+        """Counts one request that is about to be sent.
+
+        Raises:
+            ChatError: a budget is used up; the request must not be sent.
+        """
+        with self._lock:
+            if self._max_calls is not None and self._requests >= self._max_calls:
+                raise ChatError(
+                    f"chat.max_calls={self._max_calls} requests are sent; the same command with more of them "
+                    "goes on with the failed questions"
+                )
+            if self._max_tokens is not None and self._tokens >= self._max_tokens:
+                raise ChatError(
+                    f"chat.max_tokens={self._max_tokens} tokens are used; the same command with more of them "
+                    "goes on with the failed questions"
+                )
+            self._requests += 1
+
+    def spend_tokens(self, tokens: int) -> None:
+        """Counts the tokens of an answer that came."""
+        with self._lock:
+            self._tokens += tokens
+
+    def hit(self) -> None:
+        """Counts an answer that the cache had."""
+        with self._lock:
+            self._hits += 1
+
+    def usage(self) -> dict[str, int]:
+        """`requests` sent, `cache_hits`, and `tokens` of the answers that came."""
+        with self._lock:
+            return {"requests": self._requests, "cache_hits": self._hits, "tokens": self._tokens}
