@@ -6,7 +6,7 @@ All are batched over questions. S states, P partial paths, E candidate edges, C 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path as FilePath
 from typing import Protocol, runtime_checkable
 
@@ -219,16 +219,29 @@ class ChatBackend(Protocol):
         ...
 
 
+class Sending(Protocol):
+    """Counts what goes out for one request."""
+
+    def __call__(self) -> None:
+        """Before every attempt.
+
+        Raises:
+            ChatError: a budget is used up; nothing may go out.
+        """
+        ...
+
+    def undo(self) -> None:
+        """The attempt that was counted last never left: there was no connection."""
+        ...
+
+
 class ChatModel(Protocol):
     """One language model, text or image-text; cache, budgets and parsing lie around it."""
 
     @property
     def fingerprint(self) -> str: ...
-    def ask(self, request: ChatRequest[ReplyT], send: Callable[[], None]) -> RawAnswer:
-        """The answer to one request.
-
-        Args:
-            send: called before every attempt that goes out; it counts them, and raises at a budget's end.
+    def ask(self, request: ChatRequest[ReplyT], send: Sending) -> RawAnswer:
+        """The answer to one request, each attempt at it announced with `send`.
 
         Raises:
             ChatError: no answer is to be had.

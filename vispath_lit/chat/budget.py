@@ -24,6 +24,7 @@ class Budget:
         self._requests = 0
         self._tokens = 0
         self._hits = 0
+        self._closed = ""
         self._lock = threading.Lock()
 
     def spend_call(self) -> None:
@@ -33,6 +34,8 @@ class Budget:
             ChatError: a budget is used up; the request must not be sent.
         """
         with self._lock:
+            if self._closed:
+                raise ChatError(self._closed)
             if self._max_calls is not None and self._requests >= self._max_calls:
                 raise ChatError(
                     f"chat.max_calls={self._max_calls} requests are sent; the same command with more of them "
@@ -44,6 +47,16 @@ class Budget:
                     "goes on with the failed questions"
                 )
             self._requests += 1
+
+    def close(self, reason: str) -> None:
+        """Nothing more goes out."""
+        with self._lock:
+            self._closed = reason
+
+    def unspend_call(self) -> None:
+        """The request was not sent after all."""
+        with self._lock:
+            self._requests -= 1
 
     def spend_tokens(self, tokens: int) -> None:
         """Counts the tokens of an answer that came."""

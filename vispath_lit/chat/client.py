@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from pathlib import Path
 
 from vispath_lit.chat.budget import Budget
+from vispath_lit.chat.keys import request_key
 from vispath_lit.chat.ledger import Ledger
 from vispath_lit.chat.parsing import InvalidAnswerError, parse
+from vispath_lit.chat.store import AnswerStore
 from vispath_lit.errors import ChatError, ConfigError
 from vispath_lit.protocols import ChatModel
 from vispath_lit.types import Bill, ChatMessage, ChatReply, ChatRequest, Query, RawAnswer, ReplyT
@@ -26,12 +30,16 @@ class ChatClient:
     An answer that is not valid is repaired; where that fails the model is asked once more with the error in
     words; where that fails too the request's fallback is taken and counted.
 
+    Every answer is kept by the content of its request, and requests of one content are sent once, also where
+    they are under way at the same time.
+
     Args:
         text: the model of requests without pictures.
         vision: the model of requests with pictures; None is the text model.
         concurrency: requests under way at once, at most.
         max_calls: requests that this process may send, retries included; None is no limit.
         max_tokens: tokens after which nothing more is sent; None is no limit.
+        cache_dir: answers are kept below it; None keeps them in memory.
     """
 
     def __init__(
@@ -41,6 +49,7 @@ class ChatClient:
         concurrency: int = 16,
         max_calls: int | None = None,
         max_tokens: int | None = None,
+        cache_dir: Path | str | None = None,
     ) -> None:
         if concurrency < 1:
             raise ConfigError(f"chat.concurrency is {concurrency}; it must be at least 1")
@@ -48,6 +57,9 @@ class ChatClient:
         self._vision = vision or text
         self._budget = Budget(max_calls, max_tokens)
         self._ledger = Ledger()
+        self._store = AnswerStore(None if cache_dir is None else Path(cache_dir) / "chat")
+        self._under_way: dict[str, Future[RawAnswer]] = {}
+        self._lock = threading.Lock()
         self._pool = ThreadPoolExecutor(concurrency, "chat")
 
     @property
@@ -56,7 +68,11 @@ class ChatClient:
 
     def complete(self, requests: Sequence[ChatRequest[ReplyT]]) -> list[ChatReply[ReplyT]]:
         """One reply a request, in order."""
-        return list(self._pool.map(self._one, requests))
+        try:
+            return list(self._pool.map(self._one, requests))
+        except (KeyboardInterrupt, SystemExit):
+            self._budget.close("interrupted")  # What waits to be sent again is not sent.
+            raise
 
     def settle(self, queries: Sequence[Query]) -> list[Bill]:
         return self._ledger.settle(queries)
@@ -73,26 +89,72 @@ class ChatClient:
     def _asked(self, request: ChatRequest[ReplyT]) -> ChatReply[ReplyT]:
         """The reply after at most two answers of the model."""
         calls = tokens = 0
+        cached = True
         asked = request
         for last in (False, True):
             try:
-                answer = self._answer(asked)
+                answer, hit = self._answer(asked)
             except ChatError as error:
                 return ChatReply(request.fallback, "failed", calls, tokens, reason=str(error))
             calls, tokens = calls + 1, tokens + answer.prompt_tokens + answer.answer_tokens
+            cached = cached and hit
             try:
-                return ChatReply(parse(answer.text, request.reply), "answered", calls, tokens)
+                return ChatReply(parse(answer.text, request.reply), "answered", calls, tokens, cached)
             except InvalidAnswerError as error:
                 told = str(error)
                 if not last:
                     asked = reask(request, answer.text, told)
-        return ChatReply(request.fallback, "fallback", calls, tokens, reason=told)
+        return ChatReply(request.fallback, "fallback", calls, tokens, cached, told)
 
-    def _answer(self, request: ChatRequest[ReplyT]) -> RawAnswer:
+    def _answer(self, request: ChatRequest[ReplyT]) -> tuple[RawAnswer, bool]:
+        """The model's answer, and whether it was there already."""
         model = self._vision if request.images else self._text
-        answer = model.ask(request, self._budget.spend_call)
+        key = request_key(request, model.fingerprint)
+        with self._lock:
+            mine = (future := self._under_way.get(key)) is None
+            if future is None:
+                future = self._under_way[key] = Future()
+        if not mine:
+            answer = future.result()
+            self._budget.hit()
+            return answer, True
+        try:
+            kept = self._store.get(key)
+            answer = kept or self._fresh(request, model, key)
+            if kept:
+                self._budget.hit()
+            future.set_result(answer)
+        except BaseException as error:
+            future.set_exception(error)
+            raise
+        finally:
+            with self._lock:
+                del self._under_way[key]
+        return answer, kept is not None
+
+    def _fresh(self, request: ChatRequest[ReplyT], model: ChatModel, key: str) -> RawAnswer:
+        answer = model.ask(request, _Counted(self._budget, self._store, key, request.step))
         self._budget.spend_tokens(answer.prompt_tokens + answer.answer_tokens)
+        self._store.put(key, answer)
         return answer
+
+
+@dataclass(frozen=True, slots=True)
+class _Counted:
+    """Counts in the budget and in the log."""
+
+    budget: Budget
+    store: AnswerStore
+    key: str
+    step: str
+
+    def __call__(self) -> None:
+        self.budget.spend_call()
+        self.store.sent(self.key, self.step)
+
+    def undo(self) -> None:
+        self.store.unsent(self.key)
+        self.budget.unspend_call()
 
 
 def reask(request: ChatRequest[ReplyT], answer: str, error: str) -> ChatRequest[ReplyT]:

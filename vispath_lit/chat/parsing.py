@@ -11,6 +11,7 @@ from pydantic import BaseModel, ValidationError
 from vispath_lit.types import ReplyT
 
 MAX_ANSWER = 200_000  # characters; longer texts are no answer to any step
+MAX_BRACKETS = 500  # opened in a text that is repaired
 MAX_QUOTED = 500  # characters of an error that is quoted back
 
 
@@ -41,6 +42,8 @@ def parse(text: str, shape: type[ReplyT]) -> ReplyT:
 
 def _repaired(text: str) -> dict[str, Any] | None:
     """The JSON object that the text was meant to hold: in a fence, cut short, with a comma too many."""
+    if text.count("{") + text.count("[") > MAX_BRACKETS:  # Repairing is quadratic in their depth.
+        return None
     try:
         found = json_repair.loads(text)
     except (ValueError, RecursionError):

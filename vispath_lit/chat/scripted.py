@@ -10,6 +10,7 @@ import xxhash
 from pydantic import BaseModel
 
 from vispath_lit.errors import ChatError
+from vispath_lit.protocols import Sending
 from vispath_lit.types import ChatRequest, RawAnswer, ReplyT
 
 Said = BaseModel | Mapping[str, Any] | str
@@ -38,7 +39,7 @@ class ScriptedModel:
         content = json.dumps({step: _text(said) for step, said in self._answers.items()}, sort_keys=True)
         return f"scripted-{xxhash.xxh3_64_hexdigest(content.encode())}"
 
-    def ask(self, request: ChatRequest[ReplyT], send: Callable[[], None]) -> RawAnswer:
+    def ask(self, request: ChatRequest[ReplyT], send: Sending) -> RawAnswer:
         send()
         self.requests.append(request)
         said = self._answers(request) if callable(self._answers) else self._answers.get(request.step)

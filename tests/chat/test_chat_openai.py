@@ -1,0 +1,239 @@
+"""Against a server of our own that misbehaves: nothing is lost, and the counts are those of the server."""
+
+from __future__ import annotations
+
+import json
+import random
+import threading
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from chat_steps import Pick, request
+from misbehaving import serve
+from PIL import Image
+
+from vispath_lit.chat.client import ChatClient
+from vispath_lit.chat.openai import OpenAIModel
+from vispath_lit.chat.patience import GIVE_UP_AFTER, retry_after
+from vispath_lit.errors import ConfigError
+from vispath_lit.types import Query
+
+KEY = "sk-very-secret-123"
+FAULTS = ("429", "500", "timeout", "reset", "cut", "broken", "schema", "huge", "html")
+
+
+def say(body: dict[str, Any]) -> str:
+    """The question's own number, modulo ten."""
+    number = int(body["messages"][1]["content"])
+    return json.dumps({"choice": number % 10, "why": "as asked"})
+
+
+@pytest.fixture(autouse=True)
+def key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+
+
+def model(url: str, **values: Any) -> OpenAIModel:
+    given: dict[str, Any] = {"model": "m", "base_url": url, "timeout": 10.0, "max_wait": 1.0}
+    return OpenAIModel(**(given | values))
+
+
+def test_a_server_that_misbehaves_in_every_way_loses_nothing(tmp_path: Path) -> None:
+    """200 questions at concurrency 16; about a third of the requests meet a fault, most kinds many times."""
+    lot = random.Random(5)
+    cheap = [fault for fault in FAULTS if fault not in ("timeout", "huge")]
+    plan = [lot.choice(cheap) if lot.random() < 0.33 else "ok" for _ in range(2000)]
+    plan[: 2 * len(FAULTS)] = 2 * FAULTS
+    queries = [Query(str(i)) for i in range(200)]
+    with serve(say, lambda number, body: plan[number], hang=6.0) as server:
+        # A long time-out: an answer that a busy machine gives too late would be one that nobody used.
+        asked = model(server.url, attempts=9, timeout=5.0)
+        client = ChatClient(asked, concurrency=16, cache_dir=tmp_path)
+        replies = client.complete([request(query.text, query) for query in queries])
+        bills = client.settle(queries)
+        log = server.log
+    assert len(replies) == 200
+    assert set(log.faults) == {"ok", *FAULTS}
+    outcomes = [reply.outcome for reply in replies]
+    assert outcomes.count("failed") == 0
+    for i, reply in enumerate(replies):
+        right = Pick(choice=i % 10, why="as asked") if reply.outcome == "answered" else request().fallback
+        assert reply.value == right
+    assert outcomes.count("answered") > 150
+    usage = client.usage()
+    assert usage["requests"] == log.requests
+    used = sum(log.faults[kind] for kind in ("ok", "broken", "schema", "huge"))
+    assert sum(bill.cost.llm_calls for bill in bills) == sum(reply.calls for reply in replies) == used
+    oversize = (usage["tokens"] - log.tokens) / log.faults["huge"]
+    assert 512 < oversize < 712, "whole answers are counted as the server counts them, too long ones as full"
+    assert sum(bill.cost.text_tokens for bill in bills) == usage["tokens"]
+    assert 2 <= log.busiest <= 16
+    everything = b"".join(file.read_bytes() for file in tmp_path.rglob("*") if file.is_file())
+    assert KEY.encode() not in everything
+    # The same again costs nothing.
+    again = ChatClient(model(server.url), cache_dir=tmp_path)
+    assert [one.value for one in again.complete([request(query.text, query) for query in queries])] == [
+        one.value for one in replies
+    ]
+    assert (again.usage()["requests"], again.usage()["tokens"]) == (0, 0)
+    assert [bill.cost for bill in again.settle(queries)] == [bill.cost for bill in bills]
+
+
+def test_while_a_server_asks_to_wait_nobody_sends() -> None:
+    waits: list[float] = []
+    with serve(say, lambda number, body: "429" if number < 3 else "ok") as server:
+        patient = model(server.url, attempts=8)
+        patient._patience._sleep = lambda seconds: waits.append(seconds)
+        (reply,) = ChatClient(patient).complete([request("7")])
+    assert reply.value.choice == 7
+    assert [wait for wait in waits if wait >= 0.05]
+    assert max(waits) <= 0.05 + 1.0
+
+
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        ({}, None),
+        ({"retry-after": "2"}, 2.0),
+        ({"retry-after": " 0.5 "}, 0.5),
+        ({"retry-after-ms": "250", "retry-after": "9"}, 0.25),
+        ({"retry-after": "soon"}, None),
+        ({"retry-after": "-3"}, None),
+        ({"retry-after": "nan"}, None),
+        ({"retry-after": "inf"}, None),
+        ({"retry-after": "Wed, 21 Oct 2015 07:28:00 GMT"}, 0.0),
+    ],
+)
+def test_a_servers_word_on_waiting_is_read(headers: dict[str, str], seconds: float | None) -> None:
+    assert retry_after(headers) == seconds
+
+
+def test_a_date_to_wait_for_is_read() -> None:
+    now = datetime(2026, 1, 1, tzinfo=UTC)
+    until = format_datetime(now + timedelta(seconds=40), usegmt=True)
+    assert retry_after({"retry-after": until}, now) == 40.0
+
+
+def test_a_wait_that_is_too_long_is_not_waited_for() -> None:
+    with serve(say, lambda number, body: "429") as server:
+        (reply,) = ChatClient(model(server.url, max_wait=0.01)).complete([request("1")])
+        assert server.log.requests == 1
+    assert reply.outcome == "failed"
+    assert "chat.max_wait" in reply.reason
+
+
+def test_a_server_that_is_down_is_given_up() -> None:
+    with serve(say, lambda number, body: "500") as server:
+        client = ChatClient(model(server.url, attempts=1), concurrency=1)
+        replies = client.complete([request(str(i)) for i in range(40)])
+        assert server.log.requests == GIVE_UP_AFTER
+    assert {reply.outcome for reply in replies} == {"failed"}
+    assert "in a row" in replies[-1].reason
+
+
+def test_a_spent_quota_is_not_asked_again() -> None:
+    with serve(say, lambda number, body: "quota") as server:
+        (reply,) = ChatClient(model(server.url)).complete([request("1")])
+        assert server.log.requests == 1
+    assert "quota" in reply.reason
+    assert KEY not in reply.reason
+
+
+def test_a_key_that_is_not_taken_ends_the_run_without_showing_it() -> None:
+    with serve(say, lambda number, body: "401") as server, pytest.raises(ConfigError) as told:
+        ChatClient(model(server.url)).complete([request("1")])
+    assert "api_key_env" in str(told.value)
+    assert KEY not in str(told.value)
+
+
+def test_a_server_that_knows_no_schemas_is_asked_for_less_and_then_always() -> None:
+    def fault(number: int, body: dict[str, Any]) -> str:
+        return "400" if body.get("response_format", {}).get("type") == "json_schema" else "ok"
+
+    with serve(say, fault) as server:
+        client = ChatClient(model(server.url), concurrency=1)
+        replies = client.complete([request(str(i)) for i in range(3)])
+        kinds = [body.get("response_format", {}).get("type") for body in server.log.bodies]
+    assert [reply.value.choice for reply in replies] == [0, 1, 2]
+    assert kinds == ["json_schema", "json_object", "json_object", "json_object"]
+
+
+def test_a_refusal_after_a_success_is_the_requests_own() -> None:
+    with serve(say, lambda number, body: "ok" if number == 0 else "400") as server:
+        client = ChatClient(model(server.url), concurrency=1)
+        replies = client.complete([request("1"), request("2")])
+        assert server.log.requests == 2
+    assert [reply.outcome for reply in replies] == ["answered", "failed"]
+
+
+def test_what_is_sent() -> None:
+    picture = Image.new("RGB", (5, 4), "red")
+    with serve(lambda body: '{"choice": 1}') as server:
+        asked = model(
+            server.url, limit_name="max_completion_tokens", options={"temperature": None, "top_k": 3}
+        )
+        ChatClient(asked).complete([request("look", image=picture), request("read")])
+        seen, read = sorted(
+            server.log.bodies, key=lambda body: isinstance(body["messages"][1]["content"], str)
+        )
+        headers = server.log.headers[0]
+    assert headers["authorization"] == f"Bearer {KEY}"
+    assert (seen["model"], seen["max_completion_tokens"], seen["top_k"]) == ("m", 512, 3)
+    assert not {"temperature", "max_tokens"} & set(seen)
+    text, image = seen["messages"][1]["content"]
+    assert text == {"type": "text", "text": "look"}
+    assert image["image_url"]["url"].startswith("data:image/jpeg;base64,")
+    assert read["messages"][1]["content"] == "read"
+    assert read["response_format"]["json_schema"]["schema"]["required"] == ["choice", "why"]
+
+
+def test_requests_of_one_content_are_sent_once() -> None:
+    with serve(say, seconds=0.1) as server:
+        client = ChatClient(model(server.url))
+        replies = client.complete([request("4") for _ in range(16)])
+        assert server.log.requests == 1
+    assert [reply.value.choice for reply in replies] == [4] * 16
+    assert client.usage()["cache_hits"] == 15
+
+
+def test_an_interrupt_sends_nothing_more() -> None:
+    begun = threading.Event()
+
+    def slow(body: dict[str, Any]) -> str:
+        begun.set()
+        return say(body)
+
+    with serve(slow, lambda number, body: "500") as server:
+        client = ChatClient(model(server.url, attempts=50), concurrency=2)
+        client._budget.close("interrupted")
+        (reply,) = client.complete([request("1")])
+        assert server.log.requests == 0
+    assert reply.reason == "interrupted"
+
+
+def test_values_that_cannot_work_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(ConfigError, match=r"chat\.base_url is 'ftp://h'"):
+        model("ftp://h")
+    with pytest.raises(ConfigError, match="NAME of an environment variable") as told:
+        model("http://h/v1", api_key_env=KEY)
+    assert KEY not in str(told.value)
+    with pytest.raises(ConfigError, match=r"chat\.timeout is 0"):
+        model("http://h/v1", timeout=0)
+    with pytest.raises(ConfigError, match=r"chat\.model is empty"):
+        model("http://h/v1", model=" ")
+    assert "user" not in model("http://user:pass@h/v1").fingerprint
+    monkeypatch.delenv("OPENAI_API_KEY")
+    with pytest.raises(ConfigError, match="OPENAI_API_KEY is not set"):
+        OpenAIModel("m")
+    assert model("http://h/v1")._key == ""
+
+
+def test_nobody_listens(tmp_path: Path) -> None:
+    client = ChatClient(model("http://127.0.0.1:9/v1", attempts=2), max_calls=1, cache_dir=tmp_path)
+    (reply,) = client.complete([request("1")])
+    assert "connection failed" in reply.reason
+    assert client.usage()["requests"] == 0, "what finds no server is not sent"
+    assert client._store.totals() == {"sent": 0, "answers": 0, "open": 0}
