@@ -130,6 +130,45 @@ def kg_stats(store: Annotated[Path, typer.Argument(help="A built store.")], as_j
         out.print(table(found))
 
 
+@kg_app.command("search")
+def kg_search(
+    store: Annotated[Path, typer.Argument(help="A built store, or a graph folder.")],
+    names: Annotated[list[str], typer.Argument(metavar="NAME...", help="Names as people write them.")],
+    k: Annotated[int, typer.Option("-k", help="Entities a name, at most.", min=1, max=1000)] = 10,
+    exact: Annotated[
+        bool, typer.Option("--exact", help="Only these very names; nothing is embedded.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Find entities by label or alias: the very name first, then the nearest ones.
+
+    The first search of a graph embeds its names; later ones, also of a grown graph, take them over.
+    """
+    from vispath_lit.encoders.minilm import MiniLM
+    from vispath_lit.kg.cached import store_of
+    from vispath_lit.kg.names import NameIndex
+    from vispath_lit.kg.store import KnowledgeGraph
+    from vispath_lit.launch.config import cache_dir
+
+    cache = Path(cache_dir())
+    graph = KnowledgeGraph.open(store_of(store, cache))
+    index = NameIndex(graph, None if exact else MiniLM(cache), cache, aliases=True)
+    found = [index.bearers(name)[:k] for name in names] if exact else index.find(names, k)
+    for name, matches in zip(names, found, strict=True):
+        ids, labels = ([read(m.entity) for m in matches] for read in (graph.entity_id, graph.label))
+        if as_json:
+            lines = [
+                {"entity": i, "label": label, "name": m.name, "score": round(m.score, 4)}
+                for i, label, m in zip(ids, labels, matches, strict=True)
+            ]
+            print(json.dumps({"asked": name, "found": lines}, ensure_ascii=False))
+            continue
+        out.print(f"[bold]{_plain(name)}[/]" + ("" if matches else "   (nothing of that name)"))
+        for i, label, m in zip(ids, labels, matches, strict=True):
+            by = "" if m.name == label else f"   by {_plain(m.name)}"
+            out.print(f"  {m.score:6.3f}  {_plain(i)}  {_plain(label)}{by}")
+
+
 @data_app.command("atlas")
 def data_atlas(
     folder: Annotated[Path, typer.Argument(metavar="OUT", help="Where graph, store and questions go.")],

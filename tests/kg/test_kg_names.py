@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -150,30 +149,6 @@ def test_aliases_are_searched_where_asked(toy_graph: KnowledgeGraph) -> None:
     found = NameIndex(toy_graph, Letters(), aliases=True).search(["Deutschland"], k=12)[0]
     assert (ids(toy_graph, [found[0].entity]), found[0].name) == (["de"], "Deutschland")
     assert len({match.entity for match in found}) == len(found) == 12
-
-
-def test_vectors_are_cached_by_content(toy_graph: KnowledgeGraph, tmp_path: Path) -> None:
-    cache = tmp_path / "cache"
-    fresh, warm, again = Letters(), Letters(), Letters()
-    expected = NameIndex(toy_graph, fresh, cache).search(["Rhone"], k=4)
-    assert NameIndex(toy_graph, warm, cache).search(["Rhone"], k=4) == expected
-    assert (len(fresh.encoded), warm.encoded) == (12, ["Rhone"])  # 11 distinct labels and the query.
-    (file,) = cache.iterdir()
-    file.write_bytes(file.read_bytes()[:-5])
-    assert NameIndex(toy_graph, again, cache).search(["Rhone"], k=4) == expected
-    assert len(again.encoded) == 12
-    shutil.rmtree(cache)
-
-
-@pytest.mark.parametrize(("flat_below", "bytes_above"), [(5, 100), (5, 5)])
-def test_compressed_indexes_rank_alike(
-    toy_graph: KnowledgeGraph, monkeypatch: pytest.MonkeyPatch, flat_below: int, bytes_above: int
-) -> None:
-    expected = NameIndex(toy_graph, Letters()).search(["Switserland", "Monako"], k=1)
-    monkeypatch.setattr("vispath_lit.kg.name_vectors.FLAT_BELOW", flat_below)
-    monkeypatch.setattr("vispath_lit.kg.name_vectors.BYTES_ABOVE", bytes_above)
-    found = NameIndex(toy_graph, Letters()).search(["Switserland", "Monako"], k=1)
-    assert [m[0].entity for m in found] == [m[0].entity for m in expected]
 
 
 def test_search_needs_an_encoder_and_a_positive_k(toy_graph: KnowledgeGraph) -> None:

@@ -53,7 +53,8 @@ class NameIndex:
 
     Args:
         encoder: for `search`; without one only exact look-up works.
-        cache_dir: where name vectors are kept, by fingerprints of graph and encoder; None keeps none.
+        cache_dir: where name vectors are kept, by fingerprints of graph and encoder, for later graphs to take
+            over; None keeps none.
         aliases: `search` also looks among aliases; the exact look-up always does.
     """
 
@@ -74,6 +75,30 @@ class NameIndex:
     def exact(self, name: str) -> tuple[int, ...]:
         """The entities of that name, those whose label it is first, then by index; empty where none is."""
         return self._resolve(*self._candidates([fold(name)])[0])
+
+    def bearers(self, name: str) -> list[NameMatch]:
+        """The entities of `exact` with the label or alias that is meant, as the graph writes it; score 1."""
+        wanted, candidates = self._candidates([fold(name)])[0]
+        return [
+            NameMatch(entity, self._written(entity, wanted), 1.0)
+            for entity in self._resolve(wanted, candidates)
+        ]
+
+    def find(self, texts: Sequence[str], k: int = 10) -> list[list[NameMatch]]:
+        """For each text at most k entities with the name they were found by, best first.
+
+        Those of that very name (as in `exact`) come first, with score 1; then those with the nearest names.
+
+        Raises:
+            ConfigError: the index has no encoder, or k is below 1.
+        """
+        near = self.search(texts, k)
+        found = []
+        for text, others in zip(texts, near, strict=True):
+            same = self.bearers(text)
+            entities = {match.entity for match in same}
+            found.append([*same, *(match for match in others if match.entity not in entities)][:k])
+        return found
 
     def find_mentions(self, text: str) -> list[Mention]:
         """The longest names in a text, left to right and disjoint; of equally long ones the first wins."""
@@ -133,6 +158,11 @@ class NameIndex:
             elif any(_equal(alias, name) for alias in self.graph.aliases(entity)):
                 ranked.append((1, entity))
         return tuple(entity for _, entity in sorted(ranked))
+
+    def _written(self, entity: int, name: str) -> str:
+        """The label or alias of an entity that folds to `name`, as it is written in the graph."""
+        names = (self.graph.label(entity), *self.graph.aliases(entity))
+        return next(written for written in names if _equal(written, name))
 
 
 def _equal(written: str, name: str) -> bool:

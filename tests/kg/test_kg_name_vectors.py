@@ -1,0 +1,261 @@
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+from vispath_lit.encoders.cache import content_keys
+from vispath_lit.kg import name_folder, name_lists
+from vispath_lit.kg.build import build
+from vispath_lit.kg.name_folder import read_manifest
+from vispath_lit.kg.name_lists import MappedLists, list_count, probes, train, write
+from vispath_lit.kg.name_table import GONE, NameTexts, map_table, name_table, positions
+from vispath_lit.kg.name_vectors import NameVectors
+from vispath_lit.kg.names import NameIndex
+from vispath_lit.kg.store import KnowledgeGraph
+
+DIM = 32
+
+
+class Hashed:
+    """A fixed random direction for each pair of neighbouring characters, and their sum for a text."""
+
+    dim = DIM
+    fingerprint = "hashed"
+
+    def __init__(self) -> None:
+        self.encoded: list[str] = []
+
+    def encode(self, texts: Sequence[str]) -> Tensor:
+        self.encoded += texts
+        rows = [
+            sum((_direction(f"^{t.lower()}$"[i : i + 2]) for i in range(len(t) + 1)), np.zeros(DIM))
+            for t in texts
+        ]
+        return torch.nn.functional.normalize(
+            torch.tensor(np.array(rows).reshape(-1, DIM), dtype=torch.float32)
+        )
+
+    def tokens(self, texts: Sequence[str]) -> tuple[Tensor, Tensor]:
+        raise NotImplementedError
+
+
+def _direction(pair: str) -> np.ndarray:
+    return np.random.default_rng(list(pair.encode())).normal(size=DIM)
+
+
+def graph_of(folder: Path, names: Sequence[tuple[str, Sequence[str]]]) -> KnowledgeGraph:
+    """A graph of entities e0, e1, ... with these labels and aliases."""
+    folder.mkdir(parents=True)
+    lines = ["id\tlabel\taliases\ttype\tdescription"]
+    lines += [f"e{i}\t{label}\t{'|'.join(aliases)}\t\t" for i, (label, aliases) in enumerate(names)]
+    (folder / "entities.tsv").write_text("\n".join(lines) + "\n", encoding="utf8")
+    (folder / "relations.tsv").write_text("id\tlabel\nr\tr\n", encoding="utf8")
+    (folder / "triples.tsv").write_text("subject\trelation\tobject\ne0\tr\te0\n", encoding="utf8")
+    build(folder, folder / "store")
+    return KnowledgeGraph.open(folder / "store")
+
+
+def syllables(count: int, seed: int = 0) -> list[tuple[str, list[str]]]:
+    rng = np.random.default_rng(seed)
+    parts = [
+        "ba",
+        "co",
+        "du",
+        "fel",
+        "gri",
+        "ha",
+        "jin",
+        "kra",
+        "lom",
+        "mi",
+        "nor",
+        "pé",
+        "qua",
+        "日",
+        "本",
+        "राम",
+    ]
+    made = ["".join(rng.choice(parts, size=rng.integers(3, 7))) for _ in range(2 * count)]
+    return [(made[i], [made[count + i]] if i % 3 == 0 else []) for i in range(count)]
+
+
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lists from 200 names on, in shards of 128."""
+    monkeypatch.setattr(name_folder, "FLAT_BELOW", 200)
+    monkeypatch.setattr(name_lists, "SHARD", 128)
+    monkeypatch.setattr(name_folder, "CHUNK", 50)
+
+
+@settings(max_examples=100)
+@given(st.lists(st.sampled_from("abcdefgh"), max_size=12), st.lists(st.sampled_from("abcdefgh"), unique=True))
+def test_positions_equal_a_dictionary(asked: list[str], known: list[str]) -> None:
+    asked = list(dict.fromkeys(asked))
+    expected = [known.index(text) if text in known else -1 for text in asked]
+    keys = [content_keys(text.encode() for text in texts) for texts in (asked, known)]
+    assert positions(*keys).tolist() == expected
+
+
+def test_the_table_numbers_names_and_keeps_their_bearers(tmp_path: Path) -> None:
+    names = [("Rhine", ["Rhein", "Paris"]), ("Paris", []), ("Paris", ["Rhine", "Lutetia"])]
+    graph = graph_of(tmp_path / "g", names)
+    table = name_table(graph, aliases=True)
+    texts = NameTexts(graph)
+    written = texts.many(table.place)
+    assert written == ["Rhine", "Paris", "Rhein", "Lutetia"] == [texts[int(place)] for place in table.place]
+    assert [table.owners_of(i) for i in range(4)] == [[0, 2], [0, 1, 2], [0], [2]]
+    assert [name_table(graph, aliases=False).owners_of(i) for i in range(2)] == [[0], [1, 2]]
+    known = content_keys(text.encode() for text in ("Gone", "Lutetia"))
+    grown = name_table(graph, True, known)
+    assert grown.place[0] == GONE
+    assert texts.many(grown.place[1:]) == ["Lutetia", "Rhine", "Paris", "Rhein"]
+    assert [grown.owners_of(i) for i in range(5)] == [[], [2], [0, 2], [0, 1, 2], [0]]
+
+
+def test_lists_find_what_a_plain_product_finds(tmp_path: Path) -> None:
+    rng = np.random.default_rng(1)
+    centres = rng.normal(size=(40, DIM))
+    vectors = centres[rng.integers(0, 40, 3000)] + 0.4 * rng.normal(size=(3000, DIM))
+    vectors = (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float32)
+    queries = vectors[::30] + 0.02 * rng.normal(size=(100, DIM)).astype(np.float32)
+    chunks = ((np.arange(i, i + 500), vectors[i : i + 500]) for i in range(0, 3000, 500))
+    write(tmp_path, train(vectors, list_count(3000)), chunks, None)
+    alive = np.ones(3000, dtype=bool)
+    alive[:30] = False
+    found = MappedLists(tmp_path, DIM, 3000, alive)
+    _, numbers = found.search(queries, 10)
+    exact = np.argsort(-(queries @ vectors[30:].T), axis=1, kind="stable")[:, :10] + 30
+    shared = [len(set(a) & set(b)) for a, b in zip(numbers.tolist(), exact.tolist(), strict=True)]
+    assert np.mean(shared) >= 9
+    assert numbers.min() >= 30
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["empty.faiss", "lists.faiss", "lists.ivfdata"]
+
+
+def test_list_sizes() -> None:
+    assert [list_count(n) for n in (0, 1, 1000, 1_000_000, 5_000_000)] == [1, 1, 32, 1024, 2048]
+    assert [probes(n) for n in (1, 16, 1024, 2048)] == [1, 16, 32, 64]
+
+
+@pytest.mark.usefixtures("small")
+def test_a_large_graph_is_searched_in_mapped_lists(tmp_path: Path) -> None:
+    names = syllables(300)
+    graph = graph_of(tmp_path / "g", names)
+    encoder = Hashed()
+    index = NameIndex(graph, encoder, tmp_path / "cache", aliases=True)
+    asked = [label for label, _ in names[::7]] + [alias for _, aliases in names for alias in aliases]
+    for text, matches in zip(asked, index.search(asked, k=3), strict=True):
+        assert matches[0].name == text
+        assert matches[0].score == pytest.approx(1, abs=0.02)
+        assert text in (graph.label(matches[0].entity), *graph.aliases(matches[0].entity))
+        assert len({match.entity for match in matches}) == 3
+    again = Hashed()
+    kept = NameIndex(graph, again, tmp_path / "cache", aliases=True)
+    assert kept.search(asked, k=3) == index.search(asked, k=3)
+    assert again.encoded == asked
+
+
+@pytest.mark.usefixtures("small")
+@pytest.mark.parametrize(("size", "more"), [(60, 30), (300, 40)])
+def test_a_grown_graph_embeds_only_new_names(tmp_path: Path, size: int, more: int) -> None:
+    """Below and above the size from which on names lie in lists."""
+    names = syllables(size + more)
+    early = graph_of(tmp_path / "early", names[:size])
+    encoder, cache = Hashed(), tmp_path / "cache"
+    NameIndex(early, encoder, cache, aliases=True).search(["x"])
+    # The late graph lacks the first three entities, and one of the others has a new alias.
+    rest = [
+        (label, [*aliases, "entirely new"] if i == 5 else aliases) for i, (label, aliases) in enumerate(names)
+    ]
+    late = graph_of(tmp_path / "late", rest[3:])
+    grown = Hashed()
+    index = NameIndex(late, grown, cache, aliases=True)
+    before = {text for label, aliases in names[:size] for text in (label, *aliases)}
+    after = list(dict.fromkeys(text for label, aliases in rest[3:] for text in (label, *aliases)))
+    found = index.search(after, k=2)
+    new = [text for text in after if text not in before]
+    assert set(grown.encoded[: len(new)]) == set(new)
+    assert grown.encoded[len(new) :] == after
+    assert [matches[0].name for matches in found] == after
+    held = {match.name for matches in index.search([names[0][0], names[1][0]], k=50) for match in matches}
+    assert held <= set(after)
+    fresh = NameIndex(late, Hashed(), None, aliases=True).search(after, k=1)
+    assert [m[0].entity for m in fresh] == [m[0].entity for m in found]
+
+
+@pytest.mark.usefixtures("small")
+def test_another_graph_and_a_doubled_one_start_anew(tmp_path: Path) -> None:
+    names = syllables(700)
+    cache = tmp_path / "cache"
+    for name, part in (
+        ("first", names[:220]),
+        ("other", names[300:560]),
+        ("double", names[300:700] + names[:200]),
+    ):
+        graph = graph_of(tmp_path / name, part)
+        index = NameIndex(graph, encoder := Hashed(), cache)
+        index.search([part[0][0]])
+        assert len(set(encoder.encoded)) == len({label for label, _ in part})
+        (manifest,) = [read_manifest(p) for p in cache.glob(f"names/*/{graph.fingerprint}")]
+        assert manifest is not None
+        assert manifest.learned_from == len({label for label, _ in part})
+
+
+@pytest.mark.usefixtures("small")
+@pytest.mark.parametrize("size", [40, 300])
+@pytest.mark.parametrize("harm", ["cut", "manifest", "missing", "swapped"])
+def test_a_damaged_folder_is_made_again(tmp_path: Path, size: int, harm: str) -> None:
+    graph = graph_of(tmp_path / "g", syllables(size))
+    cache = tmp_path / "cache"
+    expected = NameIndex(graph, Hashed(), cache).search(["banor"], k=5)
+    (folder,) = [path for path in cache.glob("names/*/*") if path.is_dir()]
+    file = folder / ("vectors.npy" if size == 40 else "lists.ivfdata")
+    if harm == "cut":
+        file.write_bytes(file.read_bytes()[:-7])
+    elif harm == "manifest":
+        (folder / "manifest.json").write_text('{"version": [')
+    elif harm == "missing":
+        (folder / "keys.npy").unlink()
+    else:
+        owners = np.load(folder / "owners.npy")
+        np.save(folder / "owners.npy", owners + len(owners))
+    again = Hashed()
+    assert NameIndex(graph, again, cache).search(["banor"], k=5) == expected
+    assert len(again.encoded) > 1
+
+
+def test_a_folder_without_cache_goes_with_its_index(toy_graph: KnowledgeGraph) -> None:
+    vectors = NameVectors(toy_graph, Hashed(), None, aliases=False)
+    folder = vectors.folder
+    assert map_table(folder, toy_graph.num_entities).keys.shape == (11, 2)
+    assert vectors.nbytes == sum(file.stat().st_size for file in folder.iterdir())
+    del vectors
+    assert not folder.exists()
+
+
+def test_find_puts_the_very_name_first(tmp_path: Path) -> None:
+    names = [("Zürich", ["Zurigo"]), ("Zurich, Kansas", []), ("Москва", ["Moscow"]), ("東京", ["Tokyo"])]
+    graph = graph_of(tmp_path / "g", [*names, *syllables(20)])
+    index = NameIndex(graph, Hashed(), aliases=True)
+    found = index.find(["ZURICH", "москва", "東京", "zurigo!", "Mosow"], k=3)
+    assert [(m[0].entity, m[0].name, m[0].score) for m in found[:3]] == [
+        (0, "Zürich", 1.0),
+        (2, "Москва", 1.0),
+        (3, "東京", 1.0),
+    ]
+    assert (found[3][0].entity, found[3][0].name) == (0, "Zurigo")
+    assert (found[4][0].entity, found[4][0].name) == (2, "Moscow")
+    assert found[4][0].score < 1
+    assert all(len({m.entity for m in matches}) == 3 for matches in found)
+    assert index.find([], k=3) == []
+
+
+def test_an_empty_graph_of_names(tmp_path: Path) -> None:
+    graph = graph_of(tmp_path / "g", [("one", [])])
+    assert [m.name for m in NameIndex(graph, Hashed()).find([""], k=5)[0]] == ["one"]
