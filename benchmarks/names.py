@@ -110,7 +110,8 @@ def exact_tenth(
         scores = queries @ encoder.encode(graph.labels(rows)).numpy().T
         best = np.concatenate([best, -np.partition(-scores, 9, axis=1)[:, :10]], axis=1)
         best = -np.partition(-best, 9, axis=1)[:, :10]
-    return best.min(axis=1)
+    tenth: Floats = best.min(axis=1)
+    return tenth
 
 
 def recall(
