@@ -11,7 +11,7 @@ from pathlib import Path as FilePath
 from typing import Protocol, runtime_checkable
 
 from PIL.Image import Image
-from torch import Tensor
+from torch import Tensor, nn
 
 from vispath_lit.types import (
     Analysis,
@@ -257,6 +257,21 @@ class System(Protocol):
     def name(self) -> str: ...
     def answer(self, queries: Sequence[Query]) -> list[Prediction]:
         """Exactly one prediction a query, in order."""
+        ...
+
+
+@runtime_checkable
+class Trainable(Protocol):
+    """A `System` with weights of its own: `train.py` fits them, and a checkpoint holds them."""
+
+    @property
+    def weights(self) -> nn.Module: ...
+    def fit(self, questions: Sequence[Question], val: Sequence[Question], seed: int) -> None:
+        """Trains `weights` in place; val questions may choose among epochs and settle nothing else.
+
+        Raises:
+            DataError: no question that can be learned from.
+        """
         ...
 
 

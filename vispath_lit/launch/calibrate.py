@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Protocol, cast
 
-import torch
-
 from vispath_lit.evaluation.evaluator import ask
 from vispath_lit.evaluation.scoring import score
-from vispath_lit.launch.checkpoint import read_checkpoint
+from vispath_lit.launch.checkpoint import read_checkpoint, write_checkpoint
 from vispath_lit.launch.parts import World
 from vispath_lit.models.model import LearnedParts
 from vispath_lit.progress import track
@@ -64,9 +61,4 @@ def _save(learned: LearnedParts, checkpoint: Path) -> None:
     content = read_checkpoint(checkpoint)
     state, names = learned.state_dict(), learned.trained_names()
     content["state_dict"] = {f"parts.{name}": state[name] for name in state if name in names}
-    temporary = checkpoint.with_name(f".{checkpoint.name}.{os.getpid()}")
-    try:
-        torch.save(content, temporary)
-        temporary.replace(checkpoint)
-    finally:
-        temporary.unlink(missing_ok=True)
+    write_checkpoint(checkpoint, content)

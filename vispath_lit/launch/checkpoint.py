@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 import zipfile
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,7 @@ from torch import Tensor, nn
 
 import vispath_lit
 from vispath_lit.errors import CheckpointError
+from vispath_lit.launch.config import SYSTEM_KEYS
 from vispath_lit.launch.parts import World
 from vispath_lit.launch.values import first_line
 
@@ -37,17 +40,22 @@ class Provenance(pl.Callback):
     """Writes into each checkpoint what its weights were trained on: config, graph and encoders."""
 
     def __init__(self, config: dict[str, Any], world: World) -> None:
-        self.content = {
-            "version": vispath_lit.__version__,
-            "config": config,
-            "fingerprints": fingerprints(world),
-            "store": str(world.graph.path.resolve()),
-        }
+        self.content = origin(config, world)
 
     def on_save_checkpoint(
         self, trainer: pl.Trainer, pl_module: pl.LightningModule, checkpoint: dict[str, Any]
     ) -> None:
         checkpoint[KEY] = self.content
+
+
+def origin(config: dict[str, Any], world: World) -> dict[str, Any]:
+    """What a checkpoint says about its weights."""
+    return {
+        "version": vispath_lit.__version__,
+        "config": config,
+        "fingerprints": fingerprints(world),
+        "store": str(world.graph.path.resolve()),
+    }
 
 
 def fingerprints(world: World) -> dict[str, str]:
@@ -194,6 +202,32 @@ def weights_fingerprint(content: dict[str, Any]) -> str:
             else str(value.item()).encode()
         )
     return digest.hexdigest()
+
+
+def of_parts(state: dict[str, Tensor], names: Collection[str]) -> dict[str, Tensor]:
+    """The part of a checkpoint's state that belongs to some parts of the system, or to the system itself."""
+    return {
+        key: value
+        for key, value in state.items()
+        if not key.startswith("parts.") or key.split(".", 2)[1] in names
+    }
+
+
+def decided_keys(content: dict[str, Any]) -> tuple[str, ...]:
+    """What of a config a checkpoint decides about: the system too where it has weights of its own."""
+    own = any(key.startswith("system.") for key in content["state_dict"])
+    return (*SYSTEM_KEYS, "system") if own else SYSTEM_KEYS
+
+
+def write_checkpoint(file: Path, content: dict[str, Any]) -> None:
+    """Writes a checkpoint by a temporary name that is renamed."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    temporary = file.with_name(f".{file.name}.{os.getpid()}")
+    try:
+        torch.save(content, temporary)
+        temporary.replace(file)
+    finally:
+        temporary.unlink(missing_ok=True)
 
 
 def load_weights(module: nn.Module, state: dict[str, Tensor], prefix: str) -> None:

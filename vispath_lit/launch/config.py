@@ -60,37 +60,42 @@ def plain(config: DictConfig) -> dict[str, Any]:
     return {str(key): value for key, value in container.items()}
 
 
-def with_checkpoint(config: DictConfig, saved: dict[str, Any], overrides: Sequence[str]) -> DictConfig:
+def with_checkpoint(
+    config: DictConfig, saved: dict[str, Any], overrides: Sequence[str], keys: Sequence[str] = SYSTEM_KEYS
+) -> DictConfig:
     """The run's config with the checkpoint's system, save what the user overrode by name.
 
     An override of a whole choice (`parts/texts=exact`) takes the run's node, one of a value
     (`parts.search.m3=5`) takes the run's value; what an experiment sets counts as named. Split and limits are
     always the run's.
 
+    Args:
+        keys: what of the config the checkpoint decides about.
+
     Raises:
         CheckpointError: a config that is not one of a system, or that names a class of another package.
     """
     merged = config.copy()
     OmegaConf.set_struct(merged, False)
-    for key in SYSTEM_KEYS:
+    for key in keys:
         if not isinstance(saved.get(key), dict):
             raise CheckpointError(f"the checkpoint's config has no {key}; use another checkpoint")
         merged[key] = OmegaConf.create(saved[key])
     for key in RUN_KEYS:
         OmegaConf.update(merged, key, OmegaConf.select(config, key))
-    for override in [*_of_experiments(overrides), *overrides]:
+    for override in [*_of_experiments(overrides, keys), *overrides]:
         key = override.split("=", 1)[0].lstrip("+~").split("@", 1)[0].replace("/", ".")
-        if key.split(".")[0] in SYSTEM_KEYS:
+        if key.split(".")[0] in keys:
             OmegaConf.update(merged, key, OmegaConf.select(config, key), merge=False)
     trusted = set(_targets(OmegaConf.to_container(config, resolve=False)))
-    for key in SYSTEM_KEYS:
+    for key in keys:
         for target in _targets(OmegaConf.to_container(merged[key], resolve=False)):
             if target not in trusted:
                 _check_target(target)
     return merged
 
 
-def _of_experiments(overrides: Sequence[str]) -> Iterator[str]:
+def _of_experiments(overrides: Sequence[str], keys: Sequence[str]) -> Iterator[str]:
     """The keys of a system that the experiments among the overrides choose or set."""
     chosen = [value for key, _, value in (one.partition("=") for one in overrides) if key == "experiment"]
     names = [name.strip() for value in chosen for name in value.strip("[]").split(",")]
@@ -100,7 +105,7 @@ def _of_experiments(overrides: Sequence[str]) -> Iterator[str]:
         for choice in node.get("defaults", ()):
             if isinstance(choice, dict):
                 yield from (str(key).removeprefix("override /") for key in choice)
-        yield from (key for key in _leaves(node) if key.split(".")[0] in SYSTEM_KEYS)
+        yield from (key for key in _leaves(node) if key.split(".")[0] in keys)
 
 
 def _leaves(node: dict[Any, Any], path: str = "") -> Iterator[str]:

@@ -8,7 +8,14 @@ from typing import Any
 import pytorch_lightning as pl
 from omegaconf import DictConfig
 
-from vispath_lit.launch.checkpoint import KEY, check_fit, read_checkpoint, resolve, weights_fingerprint
+from vispath_lit.launch.checkpoint import (
+    KEY,
+    check_fit,
+    decided_keys,
+    read_checkpoint,
+    resolve,
+    weights_fingerprint,
+)
 from vispath_lit.launch.config import with_checkpoint
 from vispath_lit.launch.parts import make_world
 from vispath_lit.launch.predictor import build_system
@@ -35,7 +42,7 @@ def evaluate_run(config: DictConfig, overrides: Sequence[str]) -> None:
     if config.ckpt_path is not None:
         content = read_checkpoint(resolve(config.ckpt_path))
         checkpoint = weights_fingerprint(content)
-        config = with_checkpoint(config, content[KEY]["config"], overrides)
+        config = with_checkpoint(config, content[KEY]["config"], overrides, decided_keys(content))
     world = make_world(config)
     if content is not None:
         check_fit(content, world, config.transfer)

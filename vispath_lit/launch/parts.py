@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -107,14 +107,39 @@ def make_world(config: DictConfig, store: Path | None = None) -> World:
     )
 
 
-def make_parts(config: DictConfig, world: World) -> dict[str, Any]:
-    """The parts of one system by name, in the order of `PARTS`."""
+def make_parts(config: DictConfig, world: World, wanted: Collection[str] = PARTS) -> dict[str, Any]:
+    """The parts of one system by name, in the order of `PARTS`.
+
+    Args:
+        wanted: the parts to build; a rival needs some of them only (`parts_of`).
+    """
     parts: dict[str, Any] = {}
     for name in PARTS:
         if name not in config:
             raise ConfigError(f"parts.{name} is missing; a system needs {list(PARTS)}")
-        parts[name] = make(section(config[name]), {**world.resources(), **parts})
+        if name in wanted:
+            parts[name] = make(section(config[name]), {**world.resources(), **parts})
     return parts
+
+
+def parts_of(system: DictConfig, parts: DictConfig) -> set[str]:
+    """The parts that a system asks for by name, and those that these ask for in turn."""
+    found: set[str] = set()
+    asking: list[DictConfig] = [system]
+    while asking:
+        new = _asked(asking.pop()) & set(PARTS) - found
+        found |= new
+        asking += [parts[name] for name in new if name in parts]
+    # Algorithm 1 takes all of them: what no other asks for is still checked, trained and saved.
+    return set(PARTS) if "search" in found else found
+
+
+def _asked(config: DictConfig) -> set[str]:
+    """The parameters of a config's target; empty where it has none, which building it will tell."""
+    try:
+        return set(inspect.signature(get_class(str(config.get("_target_")))).parameters)
+    except Exception:  # Hydra raises whatever the import raised
+        return set()
 
 
 def make_system(config: DictConfig, world: World, parts: Mapping[str, Any]) -> System:

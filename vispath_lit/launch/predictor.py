@@ -27,15 +27,17 @@ from vispath_lit.kg.store import KnowledgeGraph
 from vispath_lit.launch.checkpoint import (
     KEY,
     check_fit,
+    decided_keys,
     load_weights,
+    of_parts,
     read_checkpoint,
     resolve,
     trained_store,
 )
 from vispath_lit.launch.config import load_config, with_checkpoint
-from vispath_lit.launch.parts import World, make_parts, make_system, make_world
+from vispath_lit.launch.parts import World, make_parts, make_system, make_world, parts_of
 from vispath_lit.progress import track
-from vispath_lit.protocols import System
+from vispath_lit.protocols import System, Trainable
 from vispath_lit.types import Path as GraphPath
 from vispath_lit.types import Prediction, Query, Question
 
@@ -111,7 +113,8 @@ class VisPath:
             CheckpointError: a damaged checkpoint, or one for another graph without `transfer`.
         """
         content = read_checkpoint(resolve(path))
-        config = with_checkpoint(load_config("eval", overrides), content[KEY]["config"], overrides)
+        saved, keys = content[KEY]["config"], decided_keys(content)
+        config = with_checkpoint(load_config("eval", overrides), saved, overrides, keys)
         store = trained_store(content) if graph is None else store_of(graph, config.cache_dir)
         world = make_world(config, store)
         check_fit(content, world, transfer)
@@ -191,17 +194,22 @@ def build_system(config: DictConfig, world: World, content: dict[str, Any] | Non
     Raises:
         CheckpointError: learned parts without a checkpoint, or a checkpoint without learned parts.
     """
-    parts = make_parts(config.parts, world)
+    parts = make_parts(config.parts, world, parts_of(config.system, config.parts))
+    system = make_system(config.system, world, parts)
     learned = learned_of(parts)
-    trainable = any(True for _ in learned.parameters())
+    own = isinstance(system, Trainable)
+    trainable = own or any(True for _ in learned.parameters())
     if trainable and content is None:
-        raise CheckpointError("learned parts need a checkpoint: say ckpt_path=PATH, or parts=fixed")
+        how = f"python train.py system={system.name} makes one" if own else "or parts=fixed"
+        raise CheckpointError(f"learned parts need a checkpoint: say ckpt_path=PATH; {how}")
     if content is not None:
         if not trainable:
             raise CheckpointError("ckpt_path is given, but no configured part is a learned one")
-        load_weights(learned, content["state_dict"], "parts.")
+        load_weights(learned, of_parts(content["state_dict"], parts), "parts.")
+    if isinstance(system, Trainable) and content is not None:
+        load_weights(system.weights, content["state_dict"], "system.")
     learned.eval()
-    return make_system(config.system, world, parts)
+    return system
 
 
 def learned_of(parts: Mapping[str, Any]) -> nn.ModuleDict:

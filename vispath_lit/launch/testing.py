@@ -94,6 +94,14 @@ def _possible(given: Sequence[str], questions: Sequence[Question]) -> list[str]:
     return [name for name in PROTOCOLS if allowed[name] and (name in given or name == "nothing")]
 
 
+def _settings(config: DictConfig) -> str:
+    """What a system's own config says about its answers; empty where it says nothing."""
+    node = plain(config)["system"]
+    silent = ("_target_", "name", "batch_size", "threads")
+    told = {key: value for key, value in node.items() if key not in silent}
+    return json.dumps([node["_target_"], told], sort_keys=True) if told else ""
+
+
 def _evaluate(
     config: DictConfig,
     world: World,
@@ -107,7 +115,7 @@ def _evaluate(
 ) -> Mapping[str, Evaluation]:
     parts = plain(config)["fixed" if fixed else "parts"]
     run_key = "" if fixed else marks.get("checkpoint", "")
-    run_key += json.dumps(parts, sort_keys=True)
+    run_key += json.dumps(parts, sort_keys=True) + _settings(config)
     return {
         PROTOCOLS[name]: evaluate(
             system,

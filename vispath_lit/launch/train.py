@@ -12,16 +12,19 @@ from vispath_lit.errors import ConfigError
 from vispath_lit.launch.checkpoint import (
     check_fit,
     load_weights,
+    of_parts,
     read_checkpoint,
     resolve,
     weights_fingerprint,
 )
 from vispath_lit.launch.fit import fit
-from vispath_lit.launch.parts import make_parts, make_system, make_world
+from vispath_lit.launch.fit_system import fit_system
+from vispath_lit.launch.parts import make_parts, make_system, make_world, parts_of
 from vispath_lit.launch.predictor import learned_of
 from vispath_lit.launch.record import RunRecord
 from vispath_lit.launch.testing import evaluate_systems
 from vispath_lit.launch.values import check_run
+from vispath_lit.protocols import Trainable
 
 GIVEN = ("nothing", "start", "start_and_depth")
 
@@ -36,22 +39,27 @@ def train(config: DictConfig) -> None:
     pl.seed_everything(config.seed, workers=True, verbose=False)
     record = RunRecord(config.run_dir)
     world = make_world(config)
-    parts = make_parts(config.parts, world)
+    parts = make_parts(config.parts, world, parts_of(config.system, config.parts))
     system = make_system(config.system, world, parts)
     chosen: Path | None = None
     if config.ckpt_path is not None:
         chosen = resolve(config.ckpt_path)
         content = read_checkpoint(chosen)
         check_fit(content, world, config.transfer)
-        load_weights(learned_of(parts), content["state_dict"], "parts.")
+        load_weights(learned_of(parts), of_parts(content["state_dict"], parts), "parts.")
+        if isinstance(system, Trainable) and not config.fit:
+            load_weights(system.weights, content["state_dict"], "system.")
     if config.fit:
-        chosen = fit(config, world, parts, system, record.folder)
+        if isinstance(system, Trainable):
+            chosen = fit_system(config, world, parts, system, record.folder)
+        else:
+            chosen = fit(config, world, parts, system, record.folder)
         if getattr(rank_zero_only, "rank", 0):  # The processes of further devices only train.
             return
     elif chosen is None:
         raise ConfigError("fit=false tests a trained system: say which with ckpt_path=PATH")
-    fixed = (
-        make_system(config.system, world, make_parts(config.fixed, world)) if config.compare_fixed else None
-    )
+    fixed = None
+    if config.compare_fixed and not isinstance(system, Trainable):  # a rival has no fixed twin
+        fixed = make_system(config.system, world, make_parts(config.fixed, world))
     checkpoint = weights_fingerprint(read_checkpoint(chosen))
     evaluate_systems(config, world, system, fixed, record, GIVEN, checkpoint)
