@@ -12,7 +12,7 @@ from torch.nn.functional import normalize
 
 from vispath_lit.errors import ConfigError, DataError
 from vispath_lit.kg.store import KnowledgeGraph
-from vispath_lit.models.complex import ComplexSettings, compose
+from vispath_lit.models.complex import ComplexSettings, compose, train_complex
 from vispath_lit.protocols import System, Trainable
 from vispath_lit.systems import embedkgqa
 from vispath_lit.systems.embedkgqa import EmbedKGQA, log_partition
@@ -53,7 +53,7 @@ class Plain:
 
 
 def system(graph: KnowledgeGraph, **settings: Any) -> EmbedKGQA:
-    values = {
+    values: dict[str, Any] = {
         "embedding": QUICK,
         "epochs": 30,
         "patience": 30,
@@ -118,7 +118,7 @@ def test_entities_stay_or_move_under_a_penalty(ring: KnowledgeGraph) -> None:
     frozen, moved = system(ring, epochs=1), system(ring, epochs=1, penalty=0.1)
     for rival in (frozen, moved):
         rival.fit(asked(), asked(2), seed=0)
-    pretrained = embedkgqa.train_complex(ring, QUICK, 0)
+    pretrained = train_complex(ring, QUICK, 0)
     assert torch.equal(frozen.weights.entities, pretrained)
     assert not torch.equal(moved.weights.entities, pretrained)
 

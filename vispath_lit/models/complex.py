@@ -78,10 +78,11 @@ def train_complex(graph: KnowledgeGraph, settings: ComplexSettings, seed: int) -
     optimizer = torch.optim.Adagrad(model.parameters(), lr=settings.lr)
     generator = torch.Generator().manual_seed(seed)
     for _ in track(range(settings.epochs), f"embedding {len(triples)} triples"):
-        for rows in torch.randperm(len(triples), generator=generator).split(settings.batch):
+        for rows in torch.split(torch.randperm(len(triples), generator=generator), settings.batch):
             drawn = torch.randint(graph.num_entities, (settings.negatives,), generator=generator)
             optimizer.zero_grad()
-            with torch.sparse.check_sparse_tensor_invariants(False):  # said, or torch warns once
+            with torch.sparse.check_sparse_tensor_invariants(False):  # type: ignore[no-untyped-call]
+                # Said, or torch warns once.
                 _loss(model, triples[rows], drawn).backward()  # type: ignore[no-untyped-call]
                 optimizer.step()
     return torch.cat([model.node_emb.weight, model.node_emb_im.weight], dim=1).detach()

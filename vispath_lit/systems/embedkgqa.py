@@ -167,7 +167,7 @@ class EmbedKGQA:
         best, since, kept = -1.0, 0, copy.deepcopy(self.weights.state_dict())
         for epoch in track(range(self.epochs), f"EmbedKGQA: {len(train)} questions"):
             self.weights.train()
-            for rows in torch.randperm(len(train), generator=generator).split(self.batch):
+            for rows in torch.split(torch.randperm(len(train), generator=generator), self.batch):
                 if len(rows) > 1:
                     optimizer.zero_grad()
                     answers = [train.answers[i] for i in rows.tolist()]
@@ -318,7 +318,7 @@ def log_partition(queries: Tensor, entities: Tensor) -> Tensor:
     """`[B]`: log of the sum over all entities of exp(score); blocks are scored again for the gradient."""
     if len(entities) <= BLOCK:
         return _block(queries, entities)
-    blocks = entities.split(BLOCK)
+    blocks = torch.split(entities, BLOCK)
     parts = [checkpoint(_block, queries, block, use_reentrant=False) for block in blocks]
     return torch.stack(parts).logsumexp(dim=0)
 
