@@ -247,12 +247,31 @@ class Intents:
         question: `[S, d]`, SBERT(Q) of each state.
         texts: S texts: the intent in words, empty where it is the question itself.
         hidden: `[P, width]`, what a learned intent was made from; None for others.
+        relations: `[P, 2R]` logits of the next signed relation that a picture gives; None without one.
+        near: `[P, k]`, the same for each number of the tail's neighbourhood.
     """
 
     vectors: Tensor
     question: Tensor
     texts: Sequence[str]
     hidden: Tensor | None = None
+    relations: Tensor | None = None
+    near: Tensor | None = None
+
+    def of(self, paths: slice) -> Intents:
+        """The intents of neighbouring partial paths; questions stay as they are."""
+
+        def some(rows: Tensor | None) -> Tensor | None:
+            return None if rows is None else rows[paths]
+
+        return Intents(
+            self.vectors[paths],
+            self.question,
+            self.texts,
+            some(self.hidden),
+            some(self.relations),
+            some(self.near),
+        )
 
 
 @dataclass(frozen=True, slots=True)

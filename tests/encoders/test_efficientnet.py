@@ -117,3 +117,14 @@ def test_fine_features_share_the_pass_and_keep_places(tmp_path: Path) -> None:
         whole, EfficientNetLite(None, size=224, dtype="float32").encode(images), atol=1e-3, rtol=0
     )
     assert encoder.fine.fingerprint != encoder.fingerprint
+
+
+def test_cells_are_places_of_the_picture(tmp_path: Path) -> None:
+    encoder = EfficientNetLite(tmp_path, size=224, dtype="float32")
+    cells = encoder.cells.encode([picture(0), picture(1)])
+    assert cells.shape == (2, 49 * 320) == (2, encoder.cells.side**2 * encoder.cells.channels)
+    last = encoder.read([picture(0)]).last[0]
+    last = last / last.norm()
+    for row, column in ((0, 0), (2, 5), (6, 6)):
+        mine = cells[0].view(7, 7, 320)[row, column]
+        torch.testing.assert_close(mine, last[:, row, column], atol=1e-3, rtol=0)

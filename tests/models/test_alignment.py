@@ -5,7 +5,15 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F  # noqa: N812
 
-from vispath_lit.models.grounders.alignment import SEEN, affine, best_poses, cosines, posed
+from vispath_lit.models.grounders.alignment import (
+    SEEN,
+    TURNS,
+    affine,
+    best_poses,
+    cosines,
+    posed,
+    turned_back,
+)
 
 MIDDLE = torch.zeros(1, 5)
 
@@ -43,3 +51,13 @@ def test_pairs_do_not_influence_each_other() -> None:
 
 def test_no_steps_leave_the_middle() -> None:
     assert torch.equal(best_poses(smooth(0), smooth(1), steps=0), MIDDLE)
+
+
+@pytest.mark.parametrize("turn", range(len(TURNS)))
+def test_one_of_the_turns_undoes_a_cut_and_turned_picture(turn: int) -> None:
+    picture = smooth(turn)
+    angle = torch.tensor([[TURNS[turn] / 16.0, 0.0, 0.0, 0.0, 0.0]]).atanh()
+    seen = posed(picture, angle)
+    near = [float(cosines(back, picture)) for back in turned_back(seen)]
+    assert max(near) > max(0.93, float(cosines(seen, picture)))
+    assert len(set(near)) == len(TURNS)

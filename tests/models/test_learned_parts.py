@@ -27,6 +27,7 @@ from vispath_lit.models.intents.learned import LearnedIntent
 from vispath_lit.models.judges.depth import DepthJudge
 from vispath_lit.models.judges.learned import LearnedJudge
 from vispath_lit.models.model import LearnedParts
+from vispath_lit.models.neighbourhoods.facts import CommonFacts
 from vispath_lit.models.products import trained_dot
 from vispath_lit.models.ranking import best_first, rank_in_run
 from vispath_lit.types import Analysis, Frontier, Intents, Path, Paths, Query, Rows, States
@@ -178,6 +179,59 @@ def test_an_intent_sees_its_own_picture_only(graph: KnowledgeGraph, encoder: Wor
     torch.testing.assert_close(vectors(None, pictures[0], pictures[1]), torch.stack([none, red, blue]))
     with pytest.raises(ConfigError, match=r"intent\.image_tokens is 2"):
         LearnedIntent(graph, encoder, image_tokens=2)
+
+
+class Cells(Brightness):
+    """An image encoder with four cells of three colours."""
+
+    def __init__(self) -> None:
+        self.cells = FourCells()
+
+
+class FourCells:
+    dim, side, fingerprint = 12, 2, "four"
+
+    def encode(self, images: Sequence[Image]) -> Tensor:
+        small = [np.asarray(image.resize((2, 2)), dtype=np.float32).reshape(-1) + 1 for image in images]
+        return torch.nn.functional.normalize(torch.from_numpy(np.stack(small)), dim=1)
+
+
+def test_what_a_picture_tells_adds_to_edges_once_it_is_trusted(
+    make_graph: MakeGraph, encoder: WordEncoder
+) -> None:
+    shared = [(head, relation, relation) for head in range(8) for relation in (4, 5)]
+    graph = make_graph(40, 6, {*ring_triples(), *shared})
+    facts = CommonFacts(graph, least=4)
+    assert facts.dim == 2
+    intent = LearnedIntent(graph, encoder, Cells(), neighbourhood=facts, width=16, image_tokens=2).eval()
+    scorer = LearnedEdgeScorer(graph, encoder, width=16, neighbourhood=facts).eval()
+    queries = [Query("nick1", new_image("RGB", (8, 6), "red")), Query("nick1")]
+    paths = Paths.starts(torch.tensor([1, 2]), torch.arange(2))
+    frontier = expand(graph, paths)
+    texts = PlainTexts(graph, encoder).stages[0].edge_vectors(frontier.relation, frontier.tail)
+
+    def logits() -> tuple[Intents, Tensor]:
+        found: Intents = intent(States(queries, EvenAnalyzer().analyze(queries), paths))
+        return found, scorer(frontier, texts, found)
+
+    found, before = logits()
+    assert found.relations is not None
+    assert found.near is not None
+    assert not found.relations.any()
+    torch.testing.assert_close(before, FixedEdgeScorer()(frontier, texts, found))
+    disturb(intent)
+    found, _ = logits()
+    assert found.relations is not None
+    assert found.near is not None
+    assert found.relations[0].any()
+    assert not found.relations[1].any()  # no picture
+    assert not found.near[1].any()
+    blind = replace(found, relations=None, near=None)
+    told = scorer(frontier, texts, found) - scorer(frontier, texts, blind)
+    for edge in range(len(frontier)):
+        path, relation, tail = int(frontier.edge_path[edge]), frontier.relation[edge], frontier.tail[edge]
+        slow = found.relations[path, relation] + found.near[path] @ facts.encode(tail[None])[0]
+        torch.testing.assert_close(told[edge], slow, atol=1e-4, rtol=1e-4)
 
 
 class Glance(nn.Module):

@@ -183,7 +183,7 @@ def test_each_edge_gets_the_product_with_its_tail(
     move(scorer)
     frontier = frontier_of(graph)
     near = torch.randn(len(frontier.paths), 8)
-    term = scorer._nearby(frontier, near, torch.zeros(len(frontier)), None)
+    term = scorer._nearby(frontier, near, None, torch.zeros(len(frontier)), None)
     vectors = encoder.encode(torch.arange(COUNT))
     for edge in range(0, len(frontier), 9):
         expected = near[frontier.edge_path[edge]] @ vectors[frontier.tail[edge]] / 8**0.5

@@ -20,14 +20,14 @@ from torch.nn.utils.fusion import fuse_conv_bn_eval
 
 from vispath_lit.encoders.batching import track_if_slow
 from vispath_lit.encoders.cache import ContentCache, content_keys
-from vispath_lit.encoders.fine import FineFeatures, Maps
+from vispath_lit.encoders.fine import CellFeatures, FineFeatures, Maps
 from vispath_lit.encoders.precision import choose_dtype
 from vispath_lit.encoders.threads import limited_threads
 from vispath_lit.errors import ConfigError
 
 CHANNELS = 1280
 MEAN, SCALE = 127.0, 128.0  # the network's own input range
-MIDDLE_BLOCK = 10  # the last block at a 16th of the input's size
+EARLY_BLOCK, MIDDLE_BLOCK = 4, 10  # the last blocks at an 8th and at a 16th of the input's size
 
 
 def load_efficientnet(size: int = 224) -> nn.Module:
@@ -127,12 +127,19 @@ class EfficientNetLite:
         self._caches["fine"] = self._cache_of(fine.fingerprint, fine.dim)
         return fine
 
+    @cached_property
+    def cells(self) -> CellFeatures:
+        """The same pictures place by place; filled in the same pass, too."""
+        cells = CellFeatures(self.fingerprint, self.cached, self.size // 32)
+        self._caches["cells"] = self._cache_of(cells.fingerprint, cells.dim)
+        return cells
+
     def encode(self, images: Sequence[Image]) -> Tensor:
         """`[n, d]` float32 with unit rows."""
         return self.cached(images, "whole")
 
     def cached(self, images: Sequence[Image], kind: str) -> Tensor:
-        """`[n, d]` unit rows of one kind, `whole` or `fine`."""
+        """`[n, d]` unit rows of one kind: `whole`, `fine` or `cells`."""
         plain = [on_white(image) for image in images]
         keys = content_keys(struct.pack("<II", *image.size) + image.tobytes() for image in plain)
         rows, found = self._caches[kind].get(keys)
@@ -166,7 +173,9 @@ class EfficientNetLite:
                         cache.add(keys[rows[new]], self._rows(maps, other)[torch.from_numpy(new)].numpy())
 
     def _rows(self, maps: Maps, kind: str) -> Tensor:
-        return self.fine.rows(maps) if kind == "fine" else self._pooled(maps)
+        if kind == "whole":
+            return self._pooled(maps)
+        return self.fine.rows(maps) if kind == "fine" else self.cells.rows(maps)
 
     def features(self, inputs: Tensor) -> Tensor:
         """`[n, d]` unit rows of `[n, 3, size, size]` inputs."""
@@ -182,9 +191,12 @@ class EfficientNetLite:
         here = model._swish(model._bn0(model._conv_stem(inputs.to(self.dtype))))
         for i, block in enumerate(model._blocks):
             here = block(here)
-            if i == MIDDLE_BLOCK:
+            if i == EARLY_BLOCK:
+                early = here
+            elif i == MIDDLE_BLOCK:
                 middle = here
-        return Maps(middle.float(), here.float(), model._swish(model._bn1(model._conv_head(here))).float())
+        head = model._swish(model._bn1(model._conv_head(here)))
+        return Maps(early.float(), middle.float(), here.float(), head.float())
 
     def _pooled(self, maps: Maps) -> Tensor:
         return F.normalize(F.adaptive_avg_pool2d(maps.head, self.pool).flatten(1), dim=1)

@@ -14,15 +14,16 @@ from torch import Tensor
 
 
 class Maps(NamedTuple):
-    """Feature maps `[n, channels, rows, columns]`: at a 16th and at a 32nd of the size, and the head's."""
+    """Feature maps `[n, channels, rows, columns]`: at 1/8, 1/16 and 1/32 of the size, and the head's."""
 
+    early: Tensor
     middle: Tensor
     last: Tensor
     head: Tensor
 
 
-# Of the middle and the last map: channels, cells a side, and numbers kept of each cell. 18.4 KB a picture.
-SHAPES = ((112, 14, 32), (320, 7, 64))
+# Of the middle and the early map: channels, cells a side, and numbers kept of each cell. 37 KB a picture.
+SHAPES = ((112, 14, 32), (40, 28, 16))
 
 
 class FineFeatures:
@@ -67,7 +68,34 @@ class FineFeatures:
     def rows(self, maps: Maps) -> Tensor:
         """`[n, d]` unit rows, each map half of their squared length."""
         parts = []
-        for values, (_, cells, _), mix in zip(maps[:2], SHAPES, self.mixes, strict=True):
+        for values, (_, cells, _), mix in zip((maps.middle, maps.early), SHAPES, self.mixes, strict=True):
             pooled = F.adaptive_avg_pool2d(values, cells)
             parts.append(F.normalize(torch.einsum("nchw,cd->ndhw", pooled, mix).flatten(1), dim=1))
         return F.normalize(torch.cat(parts, dim=1), dim=1)
+
+
+class CellFeatures:
+    """An `ImageEncoder` of places: the last map before the network's head, cell by cell.
+
+    Where an arrow begins and ends, or which colours lie side by side, a pooled map has forgotten.
+
+    Args:
+        base, cached: as of `FineFeatures`.
+        side: cells a side.
+    """
+
+    channels = 320
+
+    def __init__(self, base: str, cached: Callable[[Sequence[Image], str], Tensor], side: int) -> None:
+        self.cached = cached
+        self.side = side
+        self.dim = self.channels * side**2
+        self.fingerprint = xxhash.xxh3_128_hexdigest(f"{base} cells {self.channels}".encode())
+
+    def encode(self, images: Sequence[Image]) -> Tensor:
+        """`[n, d]` float32 with unit rows: the cells row by row, each with its channels."""
+        return self.cached(images, "cells")
+
+    def rows(self, maps: Maps) -> Tensor:
+        """`[n, d]` unit rows."""
+        return F.normalize(maps.last.flatten(2).transpose(1, 2).flatten(1), dim=1)

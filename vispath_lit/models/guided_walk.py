@@ -16,6 +16,7 @@ from vispath_lit.data.states import HopStates, QuestionBatch
 from vispath_lit.errors import ConfigError
 from vispath_lit.models.frozen import frozen
 from vispath_lit.models.intents.learned import Reading
+from vispath_lit.models.intents.picture import Seen
 from vispath_lit.models.losses import (
     depth_cross_entropy,
     listwise_cross_entropy,
@@ -39,8 +40,9 @@ class WalkSettings:
         chain_others: about as many edges a path at random are extended too: the chain scorer must know bad
             ones.
         keep: paths that the search keeps (M3), for the count of gold paths pruned.
-        edge_weight, state_weight, chain_weight, depth_weight, stop_weight: of the losses over the edges of a
-            path, over all edges of a state, over the chains of a state, of depth, and of the judge's stop.
+        edge_weight, state_weight, chain_weight, depth_weight, stop_weight, picture_weight: of the losses
+            over the edges of a path, over all edges of a state, over the chains of a state, of depth, of the
+            judge's stop, and of what pictures tell by themselves.
     """
 
     chain_edges: int = 8
@@ -51,6 +53,7 @@ class WalkSettings:
     chain_weight: float = 1.0
     depth_weight: float = 0.5
     stop_weight: float = 0.5
+    picture_weight: float = 0.5
 
     def __post_init__(self) -> None:
         if self.chain_edges < 1 or self.chain_others < 0 or self.keep < 1:
@@ -112,6 +115,8 @@ class GuidedWalk:
         objective = self._objective(batch).to(reading.question.device)
         own_beam = torch.from_numpy(batch.rng.random(len(batch)) < beam_share)
         self._depth(batch, result)
+        if reading.seen is not None and reading.seen.there.any():
+            self._picture(batch, reading.seen, result)
         states: HopStates | None = batch.first()
         likelihood = torch.zeros(len(batch))
         while states is not None:
@@ -140,6 +145,19 @@ class GuidedWalk:
         hops = batch.hops.to(logits.device)
         result.add("depth", self.settings.depth_weight * depth_cross_entropy(logits, hops))
         result.count("depth_hit", (logits.argmax(dim=1) + 1 == hops).sum(), len(hops))
+
+    def _picture(self, batch: QuestionBatch, seen: Seen, result: WalkResult) -> None:
+        """What a picture says must be true of the drawn path: its relations, and facts of its entities."""
+        question, relation, tail = batch.steps()
+        relations, facts = torch.zeros_like(seen.relations), torch.zeros_like(seen.facts)
+        relations[question, relation] = 1.0
+        if facts.shape[1]:  # a picture tells facts alone, no numbers that mean nothing by themselves
+            near = self.parts.neighbourhood_rows(tail).to(facts)
+            facts.scatter_reduce_(0, question[:, None].expand_as(near), near, "amax")
+        for logits, told, share in ((seen.relations, relations, 0.2), (seen.facts, facts.clamp(0, 1), 0.02)):
+            # Summed, as most relations and facts are easily ruled out; facts weigh less, as there are many.
+            wrong = F.binary_cross_entropy_with_logits(logits[seen.there], told[seen.there], reduction="sum")
+            result.add("picture", self.settings.picture_weight * share * wrong / seen.there.sum())
 
     def _stop(
         self, states: HopStates, intents: Intents, reading: Reading, batch: QuestionBatch, result: WalkResult

@@ -132,7 +132,7 @@ def _best_edges(
     if not len(frontier):
         none = frontier.edge_path
         return Discovery(extend(paths, frontier, torch.zeros(0), torch.zeros(0)), none, edges)
-    mine = Intents(intents.vectors[low : low + len(paths)], intents.question, intents.texts)
+    mine = intents.of(slice(low, low + len(paths)))
 
     def score(stage: TextStage, rows: Tensor) -> Tensor:
         some = frontier.select(rows)

@@ -81,6 +81,8 @@ class LearnedEdgeScorer(nn.Module):
         text, of_relation, of_type, of_place, of_distance, near = parts
         cosine = nn.functional.normalize(intents.vectors, dim=1) * tau(self.log_tau)
         relations = of_relation @ self.steps.relation_table().T / self.width**0.5
+        if intents.relations is not None:
+            relations = relations + intents.relations
         types = of_type @ self.steps.type_table().T / self.width**0.5
         logits = trained_dot(texts, path, cosine + text)
         logits = logits + pick(relations, path, relation) + pick(types, path, self.features.type_of[tail])
@@ -88,18 +90,27 @@ class LearnedEdgeScorer(nn.Module):
         if frontier.paths.length:  # The first step leads to a neighbour of the start anyway.
             logits = logits + pick(of_distance, path, from_start(self._frozen[0], frontier).to(device))
         if self.neighbourhood.dim:
-            logits = logits + self._nearby(frontier, near, logits, accepted)
+            logits = logits + self._nearby(frontier, near, intents.near, logits, accepted)
         return logits
 
-    def _nearby(self, frontier: Frontier, near: Tensor, others: Tensor, accepted: Tensor | None) -> Tensor:
+    def _nearby(
+        self,
+        frontier: Frontier,
+        near: Tensor,
+        told: Tensor | None,
+        others: Tensor,
+        accepted: Tensor | None,
+    ) -> Tensor:
         """`[E]`: the term of the neighbourhoods.
 
         Args:
             near: `[P, k]`, what each path is looking for.
+            told: `[P, k]`, what its picture adds to that.
             others: `[E]`, the other terms.
             accepted: as above.
         """
         near = near / self.neighbourhood.dim**0.5
+        near = near if told is None else near + told
         path = frontier.edge_path.to(near.device)
         term = trained_dot(self.neighbourhood.rows(frontier.tail), path, near)
         if not self.training or accepted is None:

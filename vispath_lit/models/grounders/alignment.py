@@ -12,6 +12,7 @@ from torch.optim import Adam
 # How far a pose can go: degrees, and shares of the picture's side. A photograph shows about SEEN of a side.
 TURN, STRETCH, SHIFT = 16.0, 0.2, 0.16
 SEEN = 0.88
+TURNS = (-8.0, 0.0, 8.0)  # degrees by which a photograph is turned back before anything is laid over it
 
 
 def affine(pose: Tensor) -> Tensor:
@@ -37,6 +38,18 @@ def posed(maps: Tensor, pose: Tensor) -> Tensor:
     """`[n, c, s, s]` maps as they are seen under each pose; beyond the border they go on as at it."""
     grid = F.affine_grid(affine(pose), list(maps.shape), align_corners=False)
     return F.grid_sample(maps, grid, padding_mode="border", align_corners=False)
+
+
+def turned_back(maps: Tensor) -> list[Tensor]:
+    """What `[n, c, s, s]` maps may have been before the picture was cut and turned, for each of `TURNS`."""
+    turns = torch.deg2rad(torch.tensor(TURNS, device=maps.device))
+    found = []
+    for turn in turns:
+        rows = torch.stack([torch.stack([turn.cos(), -turn.sin()]), torch.stack([turn.sin(), turn.cos()])])
+        theta = F.pad(rows / SEEN, (0, 1)).expand(len(maps), 2, 3)
+        grid = F.affine_grid(theta, list(maps.shape), align_corners=False)
+        found.append(F.grid_sample(maps, grid.to(maps), padding_mode="border", align_corners=False))
+    return found
 
 
 def cosines(maps: Tensor, others: Tensor) -> Tensor:

@@ -132,11 +132,14 @@ def _lists(grounder: LearnedGrounder, settings: ContrastSettings) -> Lists:
     best = torch.full((len(views), 0), 0.0)
     found = torch.zeros((len(views), 0), dtype=torch.long)
     asked = torch.cat(
-        [metric.flat(torch.from_numpy(grounder.views.vectors[p.numpy()])) for p in torch.split(views, BLOCK)]
+        [
+            metric.flat(metric.maps(torch.from_numpy(grounder.views.vectors[rows.numpy()])))
+            for rows in torch.split(views, BLOCK)
+        ]
     )
     for low in track(range(0, len(entity), BLOCK), "looking for likely mistakes"):
         features = torch.from_numpy(near.fine_references.vectors[low : low + BLOCK].copy())
-        scores = asked @ metric.flat(features).T
+        scores = asked @ metric.flat(metric.maps(features)).T
         rows = torch.arange(low, low + len(features))
         scores.masked_fill_(~features.any(dim=1) | (entity[rows] == entity[shown][:, None]), -torch.inf)
         scores, rows = torch.cat([best, scores], 1), torch.cat([found, rows.expand(len(views), -1)], 1)

@@ -16,7 +16,7 @@ from vispath_lit.data.views import ViewSettings
 from vispath_lit.encoders.threads import side_by_side
 from vispath_lit.errors import ConfigError
 from vispath_lit.kg.store import KnowledgeGraph
-from vispath_lit.models.grounders.alignment import aligned_cosines, best_poses
+from vispath_lit.models.grounders.alignment import TURNS, aligned_cosines, best_poses, turned_back
 from vispath_lit.models.grounders.fixed import ImageOrName
 from vispath_lit.models.grounders.name import NameGrounder
 from vispath_lit.models.grounders.nearest_image import NearestImageGrounder
@@ -61,10 +61,10 @@ class LocalMetric(nn.Module):
         """`[n]`: the mean of `[n, L]` cosines of the levels under their weights."""
         return (cosines * self.levels.softmax(0)).sum(dim=1)
 
-    def flat(self, features: Tensor) -> Tensor:
-        """`[n, d]` unit rows whose product is the metric of two pictures that are not aligned."""
+    def flat(self, maps: Sequence[Tensor]) -> Tensor:
+        """`[n, d]` unit rows of mixed maps; their product is the metric of two pictures as they lie."""
         shares = self.levels.softmax(0).sqrt()
-        rows = [F.normalize(level.flatten(1), dim=1) for level in self.maps(features)]
+        rows = [F.normalize(level.flatten(1), dim=1) for level in maps]
         return torch.cat([share * row for share, row in zip(shares, rows, strict=True)], dim=1)
 
 
@@ -156,14 +156,16 @@ class NearestAligned(NearestImageGrounder):
     def shortlist(self, whole: Tensor, fine: Tensor) -> Tensor:
         """`[S, k]` the pictures that score best before they are aligned, in the order of the graph."""
         metric, weight = self.learned.metric, self.learned.weight
-        asked = metric.flat(fine)
+        turned = zip(*map(turned_back, metric.maps(fine)), strict=True)
+        asked = torch.cat([metric.flat(maps) for maps in turned])
         scores = torch.empty(len(whole), len(self.graph.image_entity))
         for low in range(0, scores.shape[1], BLOCK):
             rows = slice(low, low + BLOCK)
             near = whole @ torch.from_numpy(self.references.vectors[rows].astype(np.float32)).T
             features = torch.from_numpy(np.array(self.fine_references.vectors[rows]))
             readable = features.any(dim=1)
-            scores[:, rows] = (near + weight * (asked @ metric.flat(features).T) * readable).cpu()
+            alike = (asked @ metric.flat(metric.maps(features)).T).view(len(TURNS), len(whole), -1).amax(0)
+            scores[:, rows] = (near + weight * alike * readable).cpu()
         order = torch.sort(scores, dim=1, descending=True, stable=True).indices
         return order[:, : self.retrieve].sort(dim=1).values
 

@@ -19,7 +19,8 @@ from vispath_lit.kg.store import KnowledgeGraph
 from vispath_lit.models.attention import DecoderLayer, EncoderLayer
 from vispath_lit.models.features import GraphFeatures, StepEmbedding
 from vispath_lit.models.frozen import frozen, hide_words
-from vispath_lit.protocols import Backbone, ImageEncoder, TextEncoder
+from vispath_lit.models.intents.picture import PictureReader, Seen
+from vispath_lit.protocols import Backbone, ImageEncoder, NeighbourhoodEncoder, TextEncoder
 from vispath_lit.types import Intents, Paths, Query, States
 
 DEEPEST = 16
@@ -33,16 +34,19 @@ class Reading:
         question: `[S, d]`, SBERT(Q).
         memory: for each layer of the decoder its keys and values `[S, L, 2 * width]`.
         mask: `[S, L]` bool, True is something.
+        seen: what the pictures tell by themselves, where they are looked at.
     """
 
     question: Tensor
     memory: Sequence[Tensor]
     mask: Tensor
+    seen: Seen | None = None
 
     def select(self, rows: Tensor) -> Reading:
         """The questions at `rows`."""
         memory = [layer.index_select(0, rows) for layer in self.memory]
-        return Reading(self.question[rows], memory, self.mask[rows])
+        seen = None if self.seen is None else Seen(*(part[rows] for part in self.seen))
+        return Reading(self.question[rows], memory, self.mask[rows], seen)
 
 
 class LearnedIntent(nn.Module):
@@ -54,6 +58,7 @@ class LearnedIntent(nn.Module):
     Args:
         image_encoder: its frozen vectors are what the decoder sees of a picture.
         vlm: a backbone with an adapter; its hidden states join what the decoder reads.
+        neighbourhood: what pictures are asked to say of the entities on the way; held by others.
         width: of the decoder.
         layers: of the decoder.
         heads: of each attention; divides `width`.
@@ -69,6 +74,7 @@ class LearnedIntent(nn.Module):
         text_encoder: TextEncoder,
         image_encoder: ImageEncoder | None = None,
         vlm: Backbone | None = None,
+        neighbourhood: NeighbourhoodEncoder | None = None,
         width: int = 192,
         layers: int = 2,
         heads: int = 4,
@@ -83,7 +89,7 @@ class LearnedIntent(nn.Module):
             )
         if image_tokens and image_encoder is None:
             raise ConfigError(f"intent.image_tokens is {image_tokens}, but there is no image encoder")
-        self._frozen = (graph, text_encoder, image_encoder)
+        self._frozen = (graph, text_encoder)
         # A part of its own, which is trained and saved under its own name.
         self._vlm = (vlm if vlm is not None and vlm.dim else None,)
         self.width = width
@@ -94,12 +100,8 @@ class LearnedIntent(nn.Module):
         self.tokens = nn.Sequential(nn.Linear(text_encoder.dim, width), nn.LayerNorm(width))
         self.reader = EncoderLayer(width, heads, dropout)
         if image_encoder is not None and image_tokens:
-            self.picture = nn.Sequential(
-                nn.Dropout(dropout),
-                nn.Linear(image_encoder.dim, image_tokens * width),
-                nn.Unflatten(1, (image_tokens, width)),
-                nn.LayerNorm((image_tokens, width)),
-            )
+            facts = getattr(neighbourhood, "fact_relation", torch.zeros(0, dtype=torch.long))
+            self.picture = PictureReader(image_encoder, width, heads, image_tokens, dropout, facts)
         if vlm is not None and vlm.dim:
             self.joint = nn.Sequential(nn.Linear(vlm.dim, width), nn.LayerNorm(width))
         self.position = nn.Embedding(DEEPEST + 2, width)
@@ -119,41 +121,35 @@ class LearnedIntent(nn.Module):
             states, mask = (x.to(device) for x in encoder.tokens(texts))
         mask = hide_words(mask, self.word_dropout if self.training else 0.0)
         read = self.reader(self.tokens(states), mask)
-        for seen, there in self._looks(queries):
-            read, mask = torch.cat([read, seen], dim=1), torch.cat([mask, there], dim=1)
+        seen = self.picture(queries, self.steps.relation_table()) if self.image_tokens else None
+        for places, there in self._looks(queries, seen):
+            read, mask = torch.cat([read, places], dim=1), torch.cat([mask, there], dim=1)
         layers = [cast(DecoderLayer, layer) for layer in self.decoder]
-        return Reading(question, [layer.shared.project(read) for layer in layers], mask)
+        return Reading(question, [layer.shared.project(read) for layer in layers], mask, seen)
 
     @property
     def sees(self) -> bool:
         """Whether pictures make a difference."""
         return bool(self.image_tokens) or self._vlm[0] is not None
 
-    def _looks(self, queries: Sequence[Query]) -> Iterator[tuple[Tensor, Tensor]]:
+    def _looks(self, queries: Sequence[Query], seen: Seen | None) -> Iterator[tuple[Tensor, Tensor]]:
         """Further memory `[S, L, width]` that knows the pictures, with its mask `[S, L]`."""
-        if self.image_tokens:
-            yield self._see(queries)
+        if seen is not None:
+            yield seen.places, seen.there[:, None].expand(-1, seen.places.shape[1])
         if (vlm := self._vlm[0]) is not None:
             hidden, there = vlm(queries, [""] * len(queries))
             yield self.joint(hidden.to(self.ask.device)), there.to(self.ask.device)
-
-    def _see(self, queries: Sequence[Query]) -> tuple[Tensor, Tensor]:
-        """Places `[S, image_tokens, width]` of the pictures, and their mask: nothing where there is none."""
-        encoder, device = cast(ImageEncoder, self._frozen[2]), self.ask.device
-        images = [query.image for query in queries if query.image is not None]
-        there = torch.tensor([query.image is not None for query in queries], device=device)
-        vectors = torch.zeros(len(queries), encoder.dim, device=device)
-        if images:
-            with frozen():
-                vectors[there] = encoder.encode(images).to(device) * encoder.dim**0.5
-        return self.picture(vectors), there[:, None].expand(-1, self.image_tokens)
 
     def forward(self, states: States, reading: Reading | None = None) -> Intents:
         """Intents of P partial paths; `reading` where the questions have been read before."""
         read = self.read(states.queries) if reading is None else reading
         hidden = self.hidden(states.paths, read)
-        vectors = read.question[states.paths.state.to(hidden.device)] + self.out(hidden)
-        return Intents(vectors, read.question, [""] * len(states), hidden)
+        state = states.paths.state.to(hidden.device)
+        vectors = read.question[state] + self.out(hidden)
+        relations, near = None, None
+        if read.seen is not None:
+            relations, near = self.picture.told(read.seen, state, hidden, self.steps.relation_table())
+        return Intents(vectors, read.question, [""] * len(states), hidden, relations, near)
 
     def hidden(self, paths: Paths, read: Reading) -> Tensor:
         """What each partial path makes of its question: h `[P, width]`; `paths.state` is a row of `read`."""

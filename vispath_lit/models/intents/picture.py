@@ -1,0 +1,141 @@
+"""What an intent sees of a picture: a few places of memory, read from the cells of frozen image features."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple, cast
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F  # noqa: N812
+
+from vispath_lit.models.attention import Attention
+from vispath_lit.models.frozen import frozen
+from vispath_lit.protocols import ImageEncoder
+from vispath_lit.types import Query
+
+RARE = -3.0
+"""The logit that a picture gives a relation or fact before it is trained: most are not on the way."""
+
+SHIFT = 1
+"""Cells by which pictures are moved in training, at most, either way and in both directions."""
+
+
+class Seen(NamedTuple):
+    """What pictures tell.
+
+    Attributes:
+        places: `[S, T + 2, width]` of memory, one less where there are no neighbourhoods.
+        there: `[S]` bool, whether there is a picture.
+        relations: `[S, 2R]` logits: is a step of the walk of this signed relation?
+        facts: `[S, k]` logits: does an entity on the walk have this number of its neighbourhood?
+    """
+
+    places: Tensor
+    there: Tensor
+    relations: Tensor
+    facts: Tensor
+
+
+class PictureReader(nn.Module):
+    """Trained questions to a picture, as in the resampler of Alayrac et al. 2022.
+
+    Each place asks all cells, and what they answer is mixed, so that a place can hold what follows from
+    several cells, such as which way an arrow points. An image encoder without cells is one cell.
+
+    A few hundred pictures decide a step of a walk: too few to learn to see from the walk's losses alone. So
+    the picture also has to say by itself which relations are walked and what the entities on the way are
+    like. That stands in two more places, in the same vectors as the steps that are walked, and adds to the
+    logits of the edges as far as the intent trusts it: which relation's facts count, the words tell.
+
+    Args:
+        width: of a place.
+        heads: of the attention.
+        tokens: T, places of a picture.
+        dropout: inside the mixture.
+        facts: `[k]` long, the signed relation of each fact that a neighbourhood tells; empty without any.
+    """
+
+    facts: Tensor
+
+    def __init__(
+        self,
+        image_encoder: ImageEncoder,
+        width: int,
+        heads: int,
+        tokens: int,
+        dropout: float,
+        facts: Tensor,
+    ) -> None:
+        super().__init__()
+        cells = getattr(image_encoder, "cells", None)
+        self._frozen: tuple[ImageEncoder] = (image_encoder if cells is None else cells,)
+        self.side = 1 if cells is None else int(cells.side)
+        self.tokens = tokens
+        self.project = nn.Linear(self._frozen[0].dim // self.side**2, width)
+        self.place = nn.Parameter(torch.randn(self.side**2, width) * 0.1)
+        self.norm = nn.LayerNorm(width)
+        self.ask = nn.Parameter(torch.randn(tokens, width))
+        self.attention = Attention(width, heads)
+        self.mix = nn.Sequential(nn.Linear(tokens * width, 2 * width), nn.GELU(), nn.Dropout(dropout))
+        self.places = nn.Sequential(nn.Linear(2 * width, tokens * width), nn.Unflatten(1, (tokens, width)))
+        self.of_relation = nn.Linear(2 * width, width)
+        self.register_buffer("facts", facts, persistent=False)
+        if len(facts):
+            self.of_facts = nn.Linear(2 * width, len(facts))
+            self.heard = nn.Linear(len(facts), width)
+            nn.init.constant_(self.of_facts.bias, RARE)
+        self.trust = nn.Linear(width, 2 * width)
+        nn.init.zeros_(self.trust.weight)
+        nn.init.zeros_(self.trust.bias)
+        self.level = nn.LayerNorm(width)
+        self.seldom = nn.Parameter(torch.tensor(RARE))
+
+    def forward(self, queries: Sequence[Query], relations: Tensor) -> Seen:
+        """What S pictures tell; where there is none, nothing of it counts.
+
+        Args:
+            relations: `[2R, width]`.
+        """
+        device = self.ask.device
+        there = torch.tensor([query.image is not None for query in queries], device=device)
+        cells = self.ask.new_zeros(len(queries), self.side**2, self.project.in_features)
+        if images := [query.image for query in queries if query.image is not None]:
+            with frozen():
+                cells[there] = self._cells(images).to(device)
+        x = self.norm(F.gelu(self.project(cells)) + self.place)
+        asked = self.attention(self.ask.expand(len(queries), -1, -1), self.attention.project(x))
+        hidden = self.mix(asked.flatten(1))
+        said = self.of_relation(hidden) @ relations.T / relations.shape[1] ** 0.5 + self.seldom
+        facts = self.of_facts(hidden) if len(self.facts) else hidden[:, :0]
+        told = [said.softmax(dim=1) @ relations, *([self.heard(facts.sigmoid())] if facts.shape[1] else [])]
+        places = torch.cat([self.places(hidden), torch.stack(told, dim=1)], dim=1)
+        return Seen(self.level(places), there, said, facts)
+
+    def told(
+        self, seen: Seen, state: Tensor, hidden: Tensor, relations: Tensor
+    ) -> tuple[Tensor, Tensor | None]:
+        """What counts of it for P partial paths: logits `[P, 2R]` of relations and `[P, k]` of facts.
+
+        Args:
+            state: `[P]` long, the picture of each path.
+            hidden: `[P, width]`, h of each path.
+            relations: `[2R, width]`.
+        """
+        scale = relations.shape[1] ** 0.5
+        one, two = (part @ relations.T / scale for part in self.trust(hidden).chunk(2, dim=1))
+        there = seen.there[state][:, None]
+        walked = there * one * seen.relations[state]
+        if not len(self.facts):
+            return walked, None
+        return walked, there * two[:, self.facts] * seen.facts[state]
+
+    def _cells(self, images: Sequence[Any]) -> Tensor:
+        """`[n, cells, channels]` of about unit numbers, in training from a picture that is moved a little."""
+        encoder, side = self._frozen[0], self.side
+        cells = encoder.encode(images).view(len(images), side, side, -1) * encoder.dim**0.5
+        if self.training and side > 2 * SHIFT:
+            shift = torch.randint(-SHIFT, SHIFT + 1, (2,)).tolist()
+            cells = cells.roll(cast(tuple[int, int], tuple(shift)), dims=(1, 2))
+        flat: Tensor = cells.flatten(1, 2)
+        return flat

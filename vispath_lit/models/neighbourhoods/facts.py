@@ -1,0 +1,93 @@
+"""The facts that many entities share, one number each: what a picture's colours can be held against."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from vispath_lit.errors import ConfigError
+from vispath_lit.kg.frontier import ranges
+from vispath_lit.kg.store import KnowledgeGraph
+from vispath_lit.models.neighbourhoods.table import VectorTable
+from vispath_lit.types import Rows
+
+CHUNK = 1 << 22  # edges looked at together
+
+
+class CommonFacts:
+    """A `NeighbourhoodEncoder` without weights: 1 where an entity has a fact (relation, tail) of the list.
+
+    Of each relation the tails that most entities share are listed, so that the colours of flags stand beside
+    the countries of cities. Two graphs have different lists, so weights over them fit one graph alone.
+
+    Args:
+        tails: of a relation, at most.
+        least: entities that share a fact, at least.
+        most: facts in all, at most.
+
+    Attributes:
+        fact_relation: `[k]` long, the relation of each fact.
+    """
+
+    def __init__(self, graph: KnowledgeGraph, tails: int = 12, least: int = 8, most: int = 512) -> None:
+        if tails < 1 or least < 2 or most < 1:
+            raise ConfigError(
+                f"neighbourhood.tails is {tails}, least {least} and most {most}; expected at least 1, 2 and 1"
+            )
+        self.graph = graph
+        self.keys = common_facts(graph, tails, least, most)
+        self.dim = len(self.keys)
+        self.fact_relation = torch.from_numpy(self.keys // graph.num_entities)
+        self._table = VectorTable(self._facts, graph.num_entities, self.dim)
+
+    def rows(self, entities: Tensor) -> Rows:
+        """`[n, k]` zeros and ones."""
+        asked = entities.cpu()
+        return Rows(torch.from_numpy(self._table.some(asked.numpy())), asked)
+
+    def encode(self, entities: Tensor) -> Tensor:
+        """The same; there is nothing to be trained."""
+        return self.rows(entities).dense().float()
+
+    def refresh(self, step: int) -> None:
+        """Nothing grows old."""
+
+    def named(self) -> list[str]:
+        """The facts for people, such as "flag colour red"."""
+        graph = self.graph
+        pairs = [divmod(int(key), graph.num_entities) for key in self.keys]
+        return [f"{graph.relation_label(r)} {graph.label(e)}" for r, e in pairs]
+
+    def _facts(self, entities: NDArray[np.int64]) -> NDArray[np.float16]:
+        graph = self.graph
+        start = graph.out_indptr[entities]
+        row, edge = ranges(start, graph.out_indptr[entities + 1] - start)
+        key = graph.out_relation[edge].astype(np.int64) * graph.num_entities + graph.out_tail[edge]
+        place = np.searchsorted(self.keys, key).clip(max=max(self.dim - 1, 0))
+        found = self.keys[place] == key if self.dim else np.zeros(len(key), dtype=bool)
+        rows = np.zeros((len(entities), self.dim), dtype=np.float16)
+        rows[row[found], place[found]] = 1.0
+        return rows
+
+
+def common_facts(graph: KnowledgeGraph, tails: int, least: int, most: int) -> NDArray[np.int64]:
+    """Ascending `relation * N + tail` of the facts that count; ties go to the lower entity.
+
+    Of more than `most` the most shared tail of every relation comes first, then every second one.
+    """
+    counts: dict[int, int] = {}
+    for low in range(0, graph.num_triples, CHUNK):
+        edges = slice(low, low + CHUNK)
+        key = graph.out_relation[edges].astype(np.int64) * graph.num_entities + graph.out_tail[edges]
+        for one, count in zip(*np.unique(key, return_counts=True), strict=True):
+            counts[int(one)] = counts.get(int(one), 0) + int(count)
+    keys = np.array([key for key, count in counts.items() if count >= least], dtype=np.int64)
+    shared = np.array([counts[int(key)] for key in keys], dtype=np.int64)
+    relation = keys // graph.num_entities
+    order = np.lexsort((keys, -shared, relation))
+    place = np.arange(len(keys)) - np.searchsorted(relation[order], relation[order])
+    kept, rank = order[place < tails], place[place < tails]
+    first = np.lexsort((keys[kept], -shared[kept], rank))[:most]
+    return np.sort(keys[kept[first]])
