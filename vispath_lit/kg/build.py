@@ -7,7 +7,7 @@ import shutil
 import tempfile
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -16,7 +16,7 @@ from vispath_lit.errors import DataError
 from vispath_lit.kg.csr import Adjacency, Ints, adjacency
 from vispath_lit.kg.faults import Faults, OnError
 from vispath_lit.kg.fingerprint import ContentHash
-from vispath_lit.kg.folder import EntityTable, FolderReader, ImageTable, RelationTable
+from vispath_lit.kg.folder import EntityTable, FolderReader, ImageTable, RelationTable, TripleTable
 from vispath_lit.kg.folding import name_tables
 from vispath_lit.kg.lookup import HashTable, hash_column, hash_table
 from vispath_lit.kg.manifest import NAME, Manifest, is_store
@@ -50,6 +50,26 @@ class BuildReport:
         return asdict(self)
 
 
+class GraphReader(Protocol):
+    """A graph table by table, each asked for once and in this order."""
+
+    def entities(self) -> EntityTable: ...
+
+    def relations(self) -> RelationTable: ...
+
+    def triples(self, entity_ids: Any, relation_ids: Any) -> TripleTable: ...
+
+    def images(self, entity_ids: Any) -> ImageTable: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A store's manifest, and the repetitions among its triples that were merged."""
+
+    manifest: Manifest
+    duplicate_triples: int
+
+
 def build(folder: str | Path, out: str | Path, on_error: OnError = "fail") -> BuildReport:
     """Builds the store `out` from the graph folder `folder`; an existing store is replaced as a whole.
 
@@ -62,14 +82,14 @@ def build(folder: str | Path, out: str | Path, on_error: OnError = "fail") -> Bu
     """
     source, target = Path(folder).absolute(), Path(out).absolute()
     reader = FolderReader(source, Faults(on_error))
-    _check_target(source, target)
+    check_target(source, target)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         partial = Path(tempfile.mkdtemp(prefix=f".{target.name}.", suffix=".partial", dir=target.parent))
         try:
             report = _build(reader, partial, target)
             partial.chmod(0o755)
-            _replace(target, partial)
+            replace(target, partial)
         finally:
             shutil.rmtree(partial, ignore_errors=True)
     except OSError as error:
@@ -77,7 +97,8 @@ def build(folder: str | Path, out: str | Path, on_error: OnError = "fail") -> Bu
     return report
 
 
-def _build(reader: FolderReader, partial: Path, target: Path) -> BuildReport:
+def write_store(reader: GraphReader, partial: Path) -> Written:
+    """Writes a store into the empty folder `partial`; its manifest comes last."""
     content = ContentHash()
     entities, relations = reader.entities(), reader.relations()
     entity_ids, relation_ids = entities.id, relations.id
@@ -94,14 +115,20 @@ def _build(reader: FolderReader, partial: Path, target: Path) -> BuildReport:
         {file.name: file.stat().st_size for file in sorted(partial.iterdir()) if file.is_file()},
     )
     manifest.write(partial)
+    return Written(manifest, duplicates)
+
+
+def _build(reader: FolderReader, partial: Path, target: Path) -> BuildReport:
+    written = write_store(reader, partial)
+    manifest = written.manifest
     return BuildReport(
         path=str(target),
         fingerprint=manifest.fingerprint,
         entities=manifest.num_entities,
         relations=manifest.num_relations,
-        triples=triples,
-        images=images,
-        duplicate_triples=duplicates,
+        triples=manifest.num_triples,
+        images=manifest.num_images,
+        duplicate_triples=written.duplicate_triples,
         skipped={name: count for name, count in sorted(reader.faults.counts.items()) if count},
         faults=tuple(reader.faults.listed),
         notices=tuple(reader.notices),
@@ -128,7 +155,7 @@ def _write_texts(
 
 
 def _write_edges(
-    reader: FolderReader, partial: Path, entity_ids: Any, relation_ids: Any, content: ContentHash
+    reader: GraphReader, partial: Path, entity_ids: Any, relation_ids: Any, content: ContentHash
 ) -> tuple[int, int]:
     """The number of merged repetitions and of distinct triples."""
     given = reader.triples(entity_ids, relation_ids)
@@ -195,11 +222,14 @@ def _write_arrow(path: Path, columns: dict[str, Any]) -> None:
         writer.write_batch(batch)
 
 
-def _check_target(source: Path, target: Path) -> None:
+def check_target(source: Path, target: Path) -> None:
+    """Refuses a target that holds its source, or anything but a store.
+
+    Raises:
+        DataError: another place must be named.
+    """
     if source.resolve() == target.resolve() or source.resolve().is_relative_to(target.resolve()):
-        raise DataError(
-            f"{target}: the store cannot take the place of the graph folder {source}; name another"
-        )
+        raise DataError(f"{target}: cannot take the place of its source {source}; name another")
     if target.is_symlink() or (target.exists() and not target.is_dir()):
         raise DataError(f"{target}: not a folder; name another place for the store")
     if target.is_dir() and any(target.iterdir()) and not is_store(target):
@@ -209,7 +239,7 @@ def _check_target(source: Path, target: Path) -> None:
         )
 
 
-def _replace(target: Path, partial: Path) -> None:
+def replace(target: Path, partial: Path) -> None:
     """Moves the finished store in; the old one is moved aside first and put back if that fails."""
     if not target.exists():
         partial.rename(target)

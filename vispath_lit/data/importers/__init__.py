@@ -1,0 +1,1 @@
+"""Converters of public question sets: a graph, and question files over it."""

@@ -1,0 +1,148 @@
+"""The place where an import keeps what it has parsed, so that a stopped one goes on where it was.
+
+    .OUT.import/  lock, state.json (what is done and counted; rewritten after each unit), shards of tables
+
+A shard is written under another name and renamed, and counts only once the state names its unit: after a kill
+at any moment the stage is as after some whole unit.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from filelock import FileLock, Timeout
+from numpy.typing import NDArray
+
+from vispath_lit.errors import DataError
+from vispath_lit.kg.faults import OnError
+from vispath_lit.kg.staging.importer import COLUMNS, Batch, Importer, TableName
+from vispath_lit.kg.staging.tally import Tally
+from vispath_lit.progress import console, track
+
+STATE = "state.json"
+FORMAT = 1
+
+
+@dataclass(slots=True)
+class Stage:
+    """The folder beside `target`; use it as a context manager, which holds its lock."""
+
+    target: Path
+    key: str
+    on_error: OnError
+    tally: Tally = field(init=False)
+    done: int = 0
+    _lock: FileLock | None = None
+
+    @property
+    def folder(self) -> Path:
+        return self.target.with_name(f".{self.target.name}.import")
+
+    def __enter__(self) -> Stage:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self._lock = FileLock(str(self.folder / "lock"), timeout=0)
+        try:
+            self._lock.acquire()
+        except Timeout as error:
+            raise DataError(f"{self.target}: another import into it is running; wait for it") from error
+        self._resume()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._lock is not None:
+            self._lock.release()
+
+    def fill(self, importer: Importer) -> None:
+        """Parses all units that are not there yet."""
+        if self.done:
+            console.print(
+                f"going on after {self.done} parts of {self.folder}", highlight=False, soft_wrap=True
+            )
+        for index, unit in enumerate(track(importer.units(), "reading")):
+            if index < self.done:
+                continue
+            part = Tally(self.on_error, listed=[])
+            for number, batch in enumerate(unit.parse(part)):
+                if len(batch.lines):
+                    part.read[batch.table] += len(batch.lines)
+                    self._write(f"{index:07d}-{number:03d}", batch)
+            self.tally.add(part)
+            self.done = index + 1
+            self._save()
+
+    def shards(self, table: TableName) -> Iterator[Shard]:
+        """The table's shards, in order."""
+        for file in sorted(self.folder.glob(f"*-{table}.arrow")):
+            if int(file.name.split("-", 1)[0]) < self.done:
+                yield Shard(file)
+
+    def remove(self) -> None:
+        """Ends the stage; its lock is let go first."""
+        self.__exit__()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def _write(self, name: str, batch: Batch) -> None:
+        names = COLUMNS[batch.table]
+        columns = dict(zip(names, batch.columns, strict=True))
+        columns["line"] = pa.array(batch.lines.astype(np.int64))
+        table = pa.record_batch(columns).replace_schema_metadata(
+            {"source": batch.source.encode("utf8", "replace")}
+        )
+        partial = self.folder / f"{name}.partial"
+        options = pa.ipc.IpcWriteOptions(compression="lz4")
+        with (
+            pa.OSFile(str(partial), "wb") as sink,
+            pa.ipc.new_file(sink, table.schema, options=options) as writer,
+        ):
+            writer.write_batch(table)
+        partial.replace(self.folder / f"{name}-{batch.table}.arrow")
+
+    def _save(self) -> None:
+        state = {"format": FORMAT, "key": self.key, "done": self.done, "tally": self.tally.as_dict()}
+        partial = self.folder / f"{STATE}.partial"
+        partial.write_text(json.dumps(state, ensure_ascii=False), encoding="utf8")
+        partial.replace(self.folder / STATE)
+
+    def _resume(self) -> None:
+        """Takes up the state of the same import, or empties the folder."""
+        try:
+            state = json.loads((self.folder / STATE).read_text(encoding="utf8"))
+            if state["format"] == FORMAT and state["key"] == self.key:
+                self.tally = Tally.from_dict(state["tally"], self.on_error)
+                self.done = int(state["done"])
+                return
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            pass  # None, or one that cannot be used: begin anew.
+        self.tally, self.done = Tally(self.on_error), 0
+        for entry in self.folder.iterdir():
+            if entry.is_dir():
+                shutil.rmtree(entry)
+            elif entry.name != "lock":
+                entry.unlink()
+
+
+@dataclass(frozen=True, slots=True)
+class Shard:
+    """A written batch."""
+
+    file: Path
+
+    def read(self, *names: str) -> tuple[list[Any], NDArray[np.int64], str]:
+        """The named columns, the lines, `[n]`, and the source of the rows."""
+        try:
+            with pa.OSFile(str(self.file)) as opened:
+                table = pa.ipc.open_file(opened).read_all()
+        except (OSError, pa.ArrowException) as error:
+            raise DataError(
+                f"{self.file}: cannot be read ({error}); remove {self.file.parent} and import again"
+            ) from error
+        source = (table.schema.metadata or {}).get(b"source", b"").decode("utf8", "replace")
+        columns = [table.column(name).chunk(0) for name in names]
+        return columns, table.column("line").to_numpy(), source
