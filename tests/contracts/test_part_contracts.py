@@ -30,7 +30,8 @@ def choices(group: str) -> list[str]:
 
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> World:
-    return make_world(load_config("train", [*DATA, f"cache_dir={tmp_path_factory.mktemp('cache')}"]))
+    cache = tmp_path_factory.mktemp("cache")
+    return make_world(load_config("train", [*DATA, "chat=scripted", f"cache_dir={cache}"]))
 
 
 @pytest.fixture(scope="module")

@@ -12,6 +12,7 @@ from vispath_lit.chat.budget import Budget
 from vispath_lit.chat.keys import request_key
 from vispath_lit.chat.ledger import Ledger
 from vispath_lit.chat.parsing import InvalidAnswerError, parse
+from vispath_lit.chat.prompt import prompts_fingerprint
 from vispath_lit.chat.store import AnswerStore
 from vispath_lit.errors import ChatError, ConfigError
 from vispath_lit.protocols import ChatModel
@@ -64,7 +65,8 @@ class ChatClient:
 
     @property
     def fingerprint(self) -> str:
-        return f"{self._text.fingerprint} {self._vision.fingerprint}"
+        """The models and the wording of all prompts."""
+        return f"{self._text.fingerprint} | {self._vision.fingerprint} | prompts {prompts_fingerprint()}"
 
     def complete(self, requests: Sequence[ChatRequest[ReplyT]]) -> list[ChatReply[ReplyT]]:
         """One reply a request, in order."""

@@ -11,7 +11,7 @@ import xxhash
 from PIL.Image import Image
 
 from vispath_lit.chat.parsing import schema_text
-from vispath_lit.chat.quoting import Data, quote
+from vispath_lit.chat.quoting import quote
 from vispath_lit.types import ChatMessage, ChatRequest, Query, ReplyT
 
 FRAME = """{instructions}
@@ -44,7 +44,7 @@ class Prompt(Generic[ReplyT]):
 
     def request(
         self,
-        data: Mapping[str, Data],
+        data: Mapping[str, object],
         fallback: ReplyT,
         query: Query | None = None,
         images: Mapping[str, Image | None] | None = None,

@@ -10,10 +10,9 @@ MAX_TEXT = 2_000  # characters of one quoted text
 # What some models take for the end of a turn or the begin of another: <|im_end|>, </s>, [INST], <<SYS>>.
 _MARKS = re.compile(r"[<>]|\[(?=/?[A-Z_]+\])")
 _CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufeff]")
-Data = str | int | float | bool | None | Sequence["Data"] | Mapping[str, "Data"]
 
 
-def quote(data: Mapping[str, Data]) -> str:
+def quote(data: Mapping[str, object]) -> str:
     """The data as one JSON document on one line.
 
     Strings are cut at `MAX_TEXT` characters, control and direction marks in them become blanks, and the marks
@@ -23,7 +22,7 @@ def quote(data: Mapping[str, Data]) -> str:
     return _MARKS.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
-def _clean(data: Data) -> Data:
+def _clean(data: object) -> object:
     if isinstance(data, str):
         plain = _CONTROLS.sub(" ", data.encode("utf8", "replace").decode("utf8"))
         return plain if len(plain) <= MAX_TEXT else plain[: MAX_TEXT - 1] + "…"

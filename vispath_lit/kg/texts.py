@@ -36,6 +36,16 @@ def verbalize(graph: KnowledgeGraph, chains: Paths | Sequence[Path]) -> list[str
     return [" ".join(_words(labels, names, steps)) for steps in relations]
 
 
+def chain_words(graph: KnowledgeGraph, chains: Sequence[Path]) -> list[str]:
+    """Chains for people and language models: "France -[capital]-> Paris"; a path of no steps is its start."""
+    names = graph.relation_labels()
+    labels = iter(graph.labels([entity for path in chains for entity in path.entities]))
+    return [
+        next(labels) + "".join(f" -[{names[signed]}]-> {next(labels)}" for signed in path.relations)
+        for path in chains
+    ]
+
+
 def _words(labels: Iterator[str], names: list[str], steps: list[int]) -> Iterator[str]:
     yield next(labels)
     for signed in steps:

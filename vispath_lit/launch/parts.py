@@ -15,7 +15,7 @@ from omegaconf.errors import MissingMandatoryValue, OmegaConfBaseException
 from vispath_lit.errors import ConfigError
 from vispath_lit.kg.store import KnowledgeGraph
 from vispath_lit.launch.values import check_values, first_line
-from vispath_lit.protocols import ImageEncoder, QuestionSource, System, TextEncoder
+from vispath_lit.protocols import ChatBackend, ImageEncoder, QuestionSource, System, TextEncoder
 
 # The order in which parts are built: each may ask for the ones before it by name.
 PARTS = (
@@ -43,6 +43,7 @@ class World:
     text_encoder: TextEncoder
     image_encoder: ImageEncoder
     cache_dir: Path
+    chat: ChatBackend | None = None
 
     def resources(self) -> dict[str, Any]:
         """The names that a part may ask for."""
@@ -51,6 +52,7 @@ class World:
             "text_encoder": self.text_encoder,
             "image_encoder": self.image_encoder,
             "cache_dir": self.cache_dir,
+            **({} if self.chat is None else {"chat": self.chat}),
         }
 
 
@@ -85,7 +87,8 @@ def make(config: Mapping[str, Any], resources: Mapping[str, Any]) -> Any:
         if parameter.default is inspect.Parameter.empty and name not in values and name not in asked
     ]
     if missing:
-        raise ConfigError(f"{target} needs {missing}, which neither its config nor the run gives")
+        hint = "; choose a language model with chat=openai or chat=hf_local" if "chat" in missing else ""
+        raise ConfigError(f"{target} needs {missing}, which neither its config nor the run gives{hint}")
     check_values(cls, values, target)
     return cls(**values, **asked)
 
@@ -104,7 +107,16 @@ def make_world(config: DictConfig, store: Path | None = None) -> World:
         text_encoder=make(section(config.text_encoder), resources),
         image_encoder=make(section(config.image_encoder), resources),
         cache_dir=cache,
+        chat=_chat(config, resources),
     )
+
+
+def _chat(config: DictConfig, resources: Mapping[str, Any]) -> ChatBackend | None:
+    """The language models of prompted parts; None where none are chosen."""
+    if config.get("chat") is None or config.chat.backend is None:
+        return None
+    backend: ChatBackend = make(section(config.chat.backend), resources)
+    return backend
 
 
 def make_parts(config: DictConfig, world: World, wanted: Collection[str] = PARTS) -> dict[str, Any]:

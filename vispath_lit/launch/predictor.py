@@ -205,7 +205,8 @@ def build_system(config: DictConfig, world: World, content: dict[str, Any] | Non
     if content is not None:
         if not trainable:
             raise CheckpointError("ckpt_path is given, but no configured part is a learned one")
-        load_weights(learned, of_parts(content["state_dict"], parts), "parts.")
+        # A part that the user chose instead of a learned one leaves that one's weights unused.
+        load_weights(learned, of_parts(content["state_dict"], set(learned)), "parts.")
     if isinstance(system, Trainable) and content is not None:
         load_weights(system.weights, content["state_dict"], "system.")
     learned.eval()

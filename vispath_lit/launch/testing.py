@@ -55,6 +55,8 @@ def evaluate_systems(
     marks = fingerprints(world) | {"questions": questions_fingerprint(questions)}
     if checkpoint:
         marks["checkpoint"] = checkpoint
+    if world.chat is not None:
+        marks["chat"] = world.chat.fingerprint
     record.config(plain(config))
     record.versions()
     record.fingerprints(marks)
@@ -69,6 +71,8 @@ def evaluate_systems(
         fixed=other or None,
         seed=config.seed,
     )
+    if world.chat is not None:
+        metrics["cost"] = _with_totals(metrics["cost"], world.chat.usage())
     record.metrics(metrics)
     shown, against = done[NOTHING].records, other[NOTHING].records if other else ()
     write_report(record.report, metrics, shown, questions, fixed=against, seed=config.seed)
@@ -81,6 +85,13 @@ def evaluate_systems(
         f"run folder: {record.folder}\nreport:     {record.report}", highlight=False, soft_wrap=True
     )
     return metrics
+
+
+def _with_totals(cost: object, usage: Mapping[str, int]) -> dict[str, object]:
+    """The main table's means, with the totals of the whole run: every protocol and both systems."""
+    assert isinstance(cost, Mapping)
+    totals = {key: usage[key] for key in ("requests", "cache_hits")}
+    return {**cost, **totals, "chat": dict(usage)}
 
 
 def _possible(given: Sequence[str], questions: Sequence[Question]) -> list[str]:
@@ -115,7 +126,7 @@ def _evaluate(
 ) -> Mapping[str, Evaluation]:
     parts = plain(config)["fixed" if fixed else "parts"]
     run_key = "" if fixed else marks.get("checkpoint", "")
-    run_key += json.dumps(parts, sort_keys=True) + _settings(config)
+    run_key += json.dumps(parts, sort_keys=True) + _settings(config) + marks.get("chat", "")
     return {
         PROTOCOLS[name]: evaluate(
             system,
@@ -128,6 +139,7 @@ def _evaluate(
             predictions=record.predictions(PROTOCOLS[name], fixed=fixed),
             resume=True,  # a run folder that is used again goes on where it stopped
             run_key=run_key,
+            usage=None if world.chat is None else world.chat.usage,
         )
         for name in protocols
     }

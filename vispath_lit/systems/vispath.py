@@ -16,6 +16,7 @@ from vispath_lit.protocols import (
     AnswerSelector,
     ChainExaminer,
     ChainScorer,
+    ChatBackend,
     EdgeScorer,
     EvidenceJudge,
     Grounder,
@@ -26,7 +27,7 @@ from vispath_lit.protocols import (
 )
 from vispath_lit.search.loop import Searcher
 from vispath_lit.search.settings import SearchSettings
-from vispath_lit.types import Prediction, Query
+from vispath_lit.types import Bill, Prediction, Query
 
 
 class VisPath:
@@ -35,6 +36,7 @@ class VisPath:
     Args:
         batch_size: questions searched at once, at most; the threads share them evenly.
         threads: batches searched side by side; None takes torch's threads, and one where a GPU does the work.
+        chat: what prompted parts ask, for the bill of each question; None where no part is prompted.
 
     Raises:
         ConfigError: a batch size or a number of threads below 1.
@@ -56,6 +58,7 @@ class VisPath:
         search: SearchSettings,
         batch_size: int = 256,
         threads: int | None = None,
+        chat: ChatBackend | None = None,
         name: str = "vispath",
     ) -> None:
         if batch_size < 1:
@@ -78,6 +81,7 @@ class VisPath:
         )
         self.batch_size = batch_size
         self.threads = threads
+        self.chat = chat
         self._name = name
 
     @property
@@ -92,4 +96,13 @@ class VisPath:
         batches = [queries[low : low + size] for low in range(0, len(queries), size)]
         found = [one for batch in side_by_side(self.searcher.search, batches, threads) for one in batch]
         seconds = (time.perf_counter() - begin) / max(len(queries), 1)
-        return [replace(one, cost=replace(one.cost, seconds=seconds)) for one in found]
+        bills = [Bill()] * len(found) if self.chat is None else self.chat.settle(queries)
+        return [settled(one, bill, seconds) for one, bill in zip(found, bills, strict=True)]
+
+
+def settled(prediction: Prediction, bill: Bill, seconds: float) -> Prediction:
+    """The prediction with its cost; it is `failed`, and empty, where the chat back end gave out on it."""
+    cost = replace(bill.cost, seconds=seconds)
+    if bill.failed:
+        return Prediction("", None, "failed", statement=bill.failed, cost=cost)
+    return replace(prediction, cost=cost)
