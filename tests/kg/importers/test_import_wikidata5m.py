@@ -134,7 +134,7 @@ def test_options(published: Path, tmp_path: Path) -> None:
     assert set(names(tmp_path / "store")) == {"Q1", "Q2", "Q3", "Q4", "Q9"}
     for wrong in ({"label": "best"}, {"split": "dev"}, {"description": -1}):
         with pytest.raises(DataError, match=next(iter(wrong))):
-            Format((published,), **wrong)  # type: ignore[arg-type]
+            Format((published,), **wrong)
 
 
 def test_pictures_of_a_listing(published: Path, tmp_path: Path) -> None:
