@@ -118,15 +118,6 @@ class QuestionBatch:
     def __len__(self) -> int:
         return len(self.queries)
 
-    def steps(self) -> tuple[Tensor, Tensor, Tensor]:
-        """`[n]` question, signed relation and tail of every step of the drawn paths."""
-        drawn = list(zip(self.accepted, self.drawn, strict=True))
-        relation = np.concatenate([paths.relations[row] for paths, row in drawn])
-        tail = np.concatenate([paths.tails[row] for paths, row in drawn])
-        question = np.repeat(np.arange(len(drawn)), [len(paths.relations[row]) for paths, row in drawn])
-        real = relation != NONE
-        return tuple(torch.from_numpy(x[real].astype(np.int64)) for x in (question, relation, tail))  # type: ignore[return-value]
-
     def first(self) -> HopStates:
         """The states of hop 1: each question at its start, without distractors."""
         number = torch.arange(len(self))

@@ -14,6 +14,7 @@ from torch.nn import functional as F  # noqa: N812
 
 from vispath_lit.data.states import HopStates, QuestionBatch
 from vispath_lit.errors import ConfigError
+from vispath_lit.models.edge_scorers.learned import LearnedEdgeScorer
 from vispath_lit.models.frozen import frozen
 from vispath_lit.models.intents.learned import Reading
 from vispath_lit.models.intents.picture import Seen
@@ -53,7 +54,7 @@ class WalkSettings:
     chain_weight: float = 1.0
     depth_weight: float = 0.5
     stop_weight: float = 0.5
-    picture_weight: float = 0.5
+    picture_weight: float = 1.0
 
     def __post_init__(self) -> None:
         if self.chain_edges < 1 or self.chain_others < 0 or self.keep < 1:
@@ -115,14 +116,12 @@ class GuidedWalk:
         objective = self._objective(batch).to(reading.question.device)
         own_beam = torch.from_numpy(batch.rng.random(len(batch)) < beam_share)
         self._depth(batch, result)
-        if reading.seen is not None and reading.seen.there.any():
-            self._picture(batch, reading.seen, result)
         states: HopStates | None = batch.first()
         likelihood = torch.zeros(len(batch))
         while states is not None:
             intents = self.parts.intent(states.states, reading.select(states.question.to(objective.device)))
             self._stop(states, intents, reading, batch, result)
-            scores = self._edges(states, intents, result)
+            scores = self._edges(states, intents, reading.seen, result)
             likelihood = extended_likelihood(states, scores, likelihood)
             rows = self._extended(states, scores, batch)
             best = self._chains(states, intents, objective, rows, likelihood, result)
@@ -146,18 +145,23 @@ class GuidedWalk:
         result.add("depth", self.settings.depth_weight * depth_cross_entropy(logits, hops))
         result.count("depth_hit", (logits.argmax(dim=1) + 1 == hops).sum(), len(hops))
 
-    def _picture(self, batch: QuestionBatch, seen: Seen, result: WalkResult) -> None:
-        """What a picture says must be true of the drawn path: its relations, and facts of its entities."""
-        question, relation, tail = batch.steps()
-        relations, facts = torch.zeros_like(seen.relations), torch.zeros_like(seen.facts)
-        relations[question, relation] = 1.0
-        if facts.shape[1]:  # a picture tells facts alone, no numbers that mean nothing by themselves
-            near = self.parts.neighbourhood_rows(tail).to(facts)
-            facts.scatter_reduce_(0, question[:, None].expand_as(near), near, "amax")
-        for logits, told, share in ((seen.relations, relations, 0.2), (seen.facts, facts.clamp(0, 1), 0.02)):
-            # Summed, as most relations and facts are easily ruled out; facts weigh less, as there are many.
-            wrong = F.binary_cross_entropy_with_logits(logits[seen.there], told[seen.there], reduction="sum")
-            result.add("picture", self.settings.picture_weight * share * wrong / seen.there.sum())
+    def _picture(self, states: HopStates, seen: Seen, logits: Tensor, result: WalkResult) -> None:
+        """What the words leave open of a step, the picture should decide by what it tells alone.
+
+        The other terms are constants here: where the words suffice there is nothing to be learned, so that a
+        few hundred pictures that matter are not drowned by thousands that do not.
+        """
+        frontier, scorer = states.frontier, self.parts.edge_scorer
+        if not isinstance(scorer, LearnedEdgeScorer):
+            return
+        device = logits.device
+        question = states.question.to(device)[frontier.paths.state.to(device)]
+        told = scorer.told(frontier, seen.relations[question], seen.facts[question])
+        shown = states.accepted.to(device) & seen.there[question]
+        path = frontier.edge_path.to(device)
+        weight = states.weight.to(device) * shown[path]
+        loss = listwise_cross_entropy(logits.detach() + told, weight, path, len(frontier.paths))
+        result.add("picture", self.settings.picture_weight * loss)
 
     def _stop(
         self, states: HopStates, intents: Intents, reading: Reading, batch: QuestionBatch, result: WalkResult
@@ -181,7 +185,7 @@ class GuidedWalk:
         result.add("stop", self.settings.stop_weight * loss)
         result.count("stop_hit", ((logits > 0) == bool(answerable)).sum(), len(logits))
 
-    def _edges(self, states: HopStates, intents: Intents, result: WalkResult) -> Tensor:
+    def _edges(self, states: HopStates, intents: Intents, seen: Seen | None, result: WalkResult) -> Tensor:
         """The edge losses; gives the logits `[E]` without a gradient."""
         frontier, settings = states.frontier, self.settings
         with frozen():
@@ -194,6 +198,8 @@ class GuidedWalk:
         result.add("edge", settings.edge_weight * by_path + settings.state_weight * by_state)
         hits = listwise_hits(logits.detach(), weight, path, len(frontier.paths))
         result.count(f"edge_hit/{frontier.paths.length + 1}", *hits)
+        if seen is not None:
+            self._picture(states, seen, logits, result)
         return logits.detach().cpu()
 
     def _extended(self, states: HopStates, scores: Tensor, batch: QuestionBatch) -> Tensor:

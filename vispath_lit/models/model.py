@@ -94,10 +94,6 @@ class LearnedParts(nn.Module):
             return logits
         return self.edge_scorer(frontier, texts, intents)
 
-    def neighbourhood_rows(self, entities: Tensor) -> Tensor:
-        """`[n, k]` of `[n]` entities, without a gradient."""
-        return cast(NeighbourhoodEncoder, self.neighbourhood).rows(entities).dense()
-
     def begin_step(self, step: int) -> None:
         """Before each training step of an epoch, from 0: vectors that have become old are forgotten."""
         neighbourhood: NeighbourhoodEncoder | None = getattr(self, "neighbourhood", None)

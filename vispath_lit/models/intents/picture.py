@@ -14,9 +14,6 @@ from vispath_lit.models.frozen import frozen
 from vispath_lit.protocols import ImageEncoder
 from vispath_lit.types import Query
 
-RARE = -3.0
-"""The logit that a picture gives a relation or fact before it is trained: most are not on the way."""
-
 SHIFT = 1
 """Cells by which pictures are moved in training, at most, either way and in both directions."""
 
@@ -25,10 +22,10 @@ class Seen(NamedTuple):
     """What pictures tell.
 
     Attributes:
-        places: `[S, T + 2, width]` of memory, one less where there are no neighbourhoods.
+        places: `[S, T, width]` of memory.
         there: `[S]` bool, whether there is a picture.
-        relations: `[S, 2R]` logits: is a step of the walk of this signed relation?
-        facts: `[S, k]` logits: does an entity on the walk have this number of its neighbourhood?
+        relations: `[S, 2R]` logits of the signed relations of a step that the words leave open.
+        facts: `[S, k]` the same of facts of its tail: what one that has the fact gains.
     """
 
     places: Tensor
@@ -44,9 +41,9 @@ class PictureReader(nn.Module):
     several cells, such as which way an arrow points. An image encoder without cells is one cell.
 
     A few hundred pictures decide a step of a walk: too few to learn to see from the walk's losses alone. So
-    the picture also has to say by itself which relations are walked and what the entities on the way are
-    like. That stands in two more places, in the same vectors as the steps that are walked, and adds to the
-    logits of the edges as far as the intent trusts it: which relation's facts count, the words tell.
+    the picture also tells by itself which relation is walked and what its tail is like, with a loss of its
+    own (`GuidedWalk`). That adds to the logits of the edges as far as the intent trusts it: which relations
+    count, and which relations' facts, the words tell.
 
     Args:
         width: of a place.
@@ -83,13 +80,10 @@ class PictureReader(nn.Module):
         self.register_buffer("facts", facts, persistent=False)
         if len(facts):
             self.of_facts = nn.Linear(2 * width, len(facts))
-            self.heard = nn.Linear(len(facts), width)
-            nn.init.constant_(self.of_facts.bias, RARE)
         self.trust = nn.Linear(width, 2 * width)
         nn.init.zeros_(self.trust.weight)
         nn.init.zeros_(self.trust.bias)
         self.level = nn.LayerNorm(width)
-        self.seldom = nn.Parameter(torch.tensor(RARE))
 
     def forward(self, queries: Sequence[Query], relations: Tensor) -> Seen:
         """What S pictures tell; where there is none, nothing of it counts.
@@ -106,11 +100,9 @@ class PictureReader(nn.Module):
         x = self.norm(F.gelu(self.project(cells)) + self.place)
         asked = self.attention(self.ask.expand(len(queries), -1, -1), self.attention.project(x))
         hidden = self.mix(asked.flatten(1))
-        said = self.of_relation(hidden) @ relations.T / relations.shape[1] ** 0.5 + self.seldom
+        walked = self.of_relation(hidden) @ relations.T / relations.shape[1] ** 0.5
         facts = self.of_facts(hidden) if len(self.facts) else hidden[:, :0]
-        told = [said.softmax(dim=1) @ relations, *([self.heard(facts.sigmoid())] if facts.shape[1] else [])]
-        places = torch.cat([self.places(hidden), torch.stack(told, dim=1)], dim=1)
-        return Seen(self.level(places), there, said, facts)
+        return Seen(self.level(self.places(hidden)), there, walked, facts)
 
     def told(
         self, seen: Seen, state: Tensor, hidden: Tensor, relations: Tensor
