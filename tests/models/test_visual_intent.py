@@ -1,0 +1,132 @@
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import pytorch_lightning as pl
+import torch
+from learned_worlds import EvenAnalyzer, PlainTexts, WordEncoder, ring_questions, ring_triples
+from PIL import Image
+
+from vispath_lit.data.datamodule import QuestionDataModule
+from vispath_lit.data.states import StateSettings
+from vispath_lit.data.supervision import supervise
+from vispath_lit.kg.store import KnowledgeGraph
+from vispath_lit.models.analyzers.learned import LearnedDepthAnalyzer
+from vispath_lit.models.chain_scorers.learned import LearnedChainScorer
+from vispath_lit.models.edge_scorers.learned import LearnedEdgeScorer
+from vispath_lit.models.guided_walk import GuidedWalk, WalkResult, WalkSettings
+from vispath_lit.models.intents.learned import LearnedIntent
+from vispath_lit.models.model import LearnedParts
+from vispath_lit.models.module import TrainingSettings, VisPathModule
+from vispath_lit.types import Question
+
+MakeGraph = Callable[[int, int, Iterable[tuple[int, int, int]]], KnowledgeGraph]
+COLOURS = ("red", "green", "blue", "yellow")
+
+
+class ColourCells:
+    """An image encoder: the colours of four cells."""
+
+    dim, side, fingerprint = 12, 2, "colours"
+
+    @property
+    def cells(self) -> ColourCells:
+        return self
+
+    def encode(self, images: Sequence[Image.Image]) -> torch.Tensor:
+        small = [np.asarray(image.resize((2, 2)), dtype=np.float32).reshape(-1) - 120 for image in images]
+        return torch.nn.functional.normalize(torch.from_numpy(np.stack(small)), dim=1)
+
+
+@pytest.fixture(scope="module")
+def graph(make_graph: MakeGraph) -> KnowledgeGraph:
+    return make_graph(40, 6, ring_triples())
+
+
+def cued(folder: Path, count: int, seed: int) -> list[Question]:
+    """Questions of one step that say "shown" in place of a relation where their picture's colour decides."""
+    for colour in COLOURS:
+        Image.new("RGB", (8, 8), colour).save(folder / f"{colour}.png")
+    questions = []
+    for number, question in enumerate(ring_questions(count, seed, relations=4, deepest=1)):
+        relation = int(question.gold_paths[0][0][0][1:])
+        image = folder / f"{COLOURS[relation]}.png"
+        words = "shown" if number % 2 else question.text
+        questions.append(replace(question, text=words, image=image))
+    return questions
+
+
+def learner(graph: KnowledgeGraph, image_tokens: int) -> VisPathModule:
+    encoder = WordEncoder()
+    pl.seed_everything(0)
+    parts = LearnedParts(
+        {
+            "intent": LearnedIntent(graph, encoder, ColourCells(), width=32, image_tokens=image_tokens),
+            "edge_scorer": LearnedEdgeScorer(graph, encoder, width=32),
+            "chain_scorer": LearnedChainScorer(graph, encoder, width=16),
+            "analyzer": LearnedDepthAnalyzer(EvenAnalyzer(), encoder, d_max=3, width=32),
+        }
+    )
+    walk = GuidedWalk(
+        parts,
+        PlainTexts(graph, encoder),
+        encoder,
+        lambda queries, analyses, intents: [query.text for query in queries],
+        WalkSettings(chain_edges=4),
+    )
+    return VisPathModule(parts, walk, TrainingSettings(lr=4e-3))
+
+
+@pytest.mark.parametrize(("image_tokens", "low", "high"), [(2, 0.9, 1.0), (0, 0.5, 0.8)])
+def test_the_picture_decides_what_the_words_leave_open(
+    image_tokens: int, low: float, high: float, graph: KnowledgeGraph, tmp_path: Path
+) -> None:
+    data = QuestionDataModule(
+        graph,
+        supervise(graph, cued(tmp_path, 240, seed=0)),
+        supervise(graph, cued(tmp_path, 80, seed=1)),
+        EvenAnalyzer().analyze,
+        StateSettings(edges=10),
+        batch_size=10,
+        images=True,
+    )
+    run = pl.Trainer(
+        default_root_dir=tmp_path,
+        max_epochs=3,
+        accelerator="cpu",
+        logger=False,
+        enable_progress_bar=False,
+        enable_model_summary=False,
+        enable_checkpointing=False,
+        use_distributed_sampler=False,
+        num_sanity_val_steps=0,
+    )
+    module = learner(graph, image_tokens)
+    run.fit(module, data)
+    assert low <= run.validate(module, data, verbose=False)[0]["val/edge_hit/1"] <= high
+
+
+def test_a_pictures_own_loss_moves_nothing_but_what_reads_it(graph: KnowledgeGraph, tmp_path: Path) -> None:
+    data = QuestionDataModule(
+        graph,
+        supervise(graph, cued(tmp_path, 10, seed=0)),
+        supervise(graph, cued(tmp_path, 10, seed=1)),
+        EvenAnalyzer().analyze,
+        StateSettings(edges=10),
+        batch_size=10,
+        images=True,
+    )
+    module = learner(graph, 2)
+    batch = next(iter(data.val_dataloader()))
+    result: WalkResult = module.walk.run(batch, 0.0)
+    result.losses["picture"].backward()  # type: ignore[no-untyped-call]
+    moved = {
+        name for name, weight in module.named_parameters() if weight.grad is not None and weight.grad.any()
+    }
+    assert moved
+    # The relation's own vectors are what a picture speaks in.
+    assert all(name.startswith(("parts.intent.picture.", "parts.intent.steps.")) for name in moved)
