@@ -179,3 +179,18 @@ def test_next_steps_follow_a_prefix_and_keep_the_greatest_weight() -> None:
     assert accepted.next_steps([4], [8]) == []
     assert accepted.next_steps([1, 2], [5, 6]) == []
     assert accepted.next_steps([2], [5]) == []
+
+
+def test_skip_goes_on_without_unknown_answers_and_names_the_lost(toy_graph: KnowledgeGraph) -> None:
+    some = Question("some", "?", topic_entity="fr", answer_ids=("nowhere", "de"))
+    none = Question("none", "?", topic_entity="fr", answer_ids=("nowhere",))
+    far = Question("far", "?", topic_entity="fr", answer_ids=("lone",))
+    with pytest.raises(DataError, match=r"some.*nowhere"):
+        supervise(toy_graph, [some])
+    found = supervise(toy_graph, [some, none, far], on_error="skip")
+    assert [one.id for one in found.questions] == ["some"]
+    assert steps(found.accepted[0]) == steps(
+        supervise(toy_graph, [question(topic_entity="fr", answer_ids=("de",))]).accepted[0]
+    )
+    assert found.without == {"skipped": ("none",), "unreachable": ("far",)}
+    assert "'nowhere'" in found.report.problems[0]

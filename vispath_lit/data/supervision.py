@@ -6,14 +6,16 @@ listwise with several positives. Explicit gold paths are used as they are, with 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from vispath_lit.data.weak_paths import WeakPathFinder
+from vispath_lit.data.weak_cache import weak_paths
+from vispath_lit.data.weak_paths import Found, WeakPathFinder
 from vispath_lit.errors import DataError, UnknownEntityError
 from vispath_lit.kg.store import KnowledgeGraph
 from vispath_lit.progress import track
@@ -85,7 +87,7 @@ class SupervisionReport:
         unreachable: no path from topic to an answer within D_max.
         too_large: the search for weak paths was given up at its bound.
         unsupervised: neither gold paths nor both topic and answer ids.
-        skipped: gold paths or ids that the graph does not hold (`on_error="skip"`).
+        skipped: gold paths, a topic or no answer that the graph holds (`on_error="skip"`).
         problems: what was wrong with the first skipped questions.
     """
 
@@ -101,11 +103,16 @@ class SupervisionReport:
 
 @dataclass(frozen=True, slots=True)
 class Supervision:
-    """The questions that can be trained on, each with its accepted paths, and what became of the others."""
+    """The questions that can be trained on, each with its accepted paths, and what became of the others.
+
+    Attributes:
+        without: the name of a count of the report to the ids of its questions, for those that have no path.
+    """
 
     questions: tuple[Question, ...]
     accepted: tuple[AcceptedPaths, ...]
     report: SupervisionReport
+    without: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.questions)
@@ -120,6 +127,8 @@ def supervise(
     max_edges: int = 5_000_000,
     inverse: bool = True,
     on_error: Literal["fail", "skip"] = "fail",
+    cache_dir: Path | None = None,
+    workers: int | None = 1,
 ) -> Supervision:
     """Accepted paths for every question that has gold paths, or a topic and answers with ids.
 
@@ -128,44 +137,74 @@ def supervise(
         max_paths: weak paths kept a question, the most precise first.
         max_edges: edges looked at for one question before its weak paths are given up.
         inverse: weak paths may walk a triple backwards.
-        on_error: `fail` raises at the first question that does not fit the graph, `skip` counts it.
+        on_error: `fail` raises at the first question that does not fit the graph. `skip` goes on without the
+            answers that the graph does not hold, and counts a question without any other or a topic there.
+        cache_dir: where weak paths are kept; None keeps none.
+        workers: processes that look for weak paths; None for one a core where that is faster.
 
     Raises:
         DataError: names the question and what the graph does not hold.
     """
-    finder = WeakPathFinder(graph, d_max, max_paths, max_edges, inverse)
-    counts: dict[str, int] = {}
-    kept, accepted, problems = [], [], []
-    for question in track(questions, "accepted paths"):
+    outcomes: list[AcceptedPaths | str] = []
+    weak: list[tuple[int, int, Ints]] = []
+    problems = []
+    for i, question in enumerate(track(questions, "accepted paths")):
         try:
-            found = _accept(graph, question, finder)
+            found = _accept(graph, question, on_error)
         except DataError as error:
             if on_error == "fail":
                 raise
             found = "skipped"
             problems.append(str(error))
+        if isinstance(found, tuple):
+            weak.append((i, *found))
+        outcomes.append("unreachable" if isinstance(found, tuple) else found)
+    finder = WeakPathFinder(graph, d_max, max_paths, max_edges, inverse)
+    paths = weak_paths(finder, [(start, answers) for _, start, answers in weak], cache_dir, workers)
+    for (i, start, _), walks in zip(weak, paths, strict=True):
+        outcomes[i] = walks if isinstance(walks, str) else _weak(start, walks, questions[i].hops)
+    return _summed(questions, outcomes, problems)
+
+
+def _summed(
+    questions: Sequence[Question], outcomes: Sequence[AcceptedPaths | str], problems: Sequence[str]
+) -> Supervision:
+    counts: dict[str, int] = {}
+    without: dict[str, list[str]] = {}
+    kept, accepted = [], []
+    for question, found in zip(questions, outcomes, strict=True):
         outcome = found if isinstance(found, str) else found.source
         counts[outcome] = counts.get(outcome, 0) + 1
         if isinstance(found, AcceptedPaths):
             kept.append(question)
             accepted.append(found)
+        else:
+            without.setdefault(found, []).append(question.id)
     report = SupervisionReport(len(questions), **counts, problems=tuple(problems[:20]))
-    return Supervision(tuple(kept), tuple(accepted), report)
+    lost = {name: tuple(ids) for name, ids in without.items()}
+    return Supervision(tuple(kept), tuple(accepted), report, lost)
 
 
-def _accept(graph: KnowledgeGraph, question: Question, finder: WeakPathFinder) -> AcceptedPaths | str:
-    """Accepted paths, or the name of the count for a question without any."""
+def _accept(
+    graph: KnowledgeGraph, question: Question, on_error: Literal["fail", "skip"]
+) -> AcceptedPaths | tuple[int, Ints] | str:
+    """Accepted paths, or the (start, answers) to look for paths between, or the count for none."""
     if question.topic_entity is None or not (question.gold_paths or question.answer_ids):
         return "unsupervised"
     start = _entity(graph, question, question.topic_entity)
     if question.gold_paths:
         paths = [_steps(graph, question, start, path) for path in question.gold_paths]
         return _pack(start, paths, [1.0] * len(paths), question.hops, "gold")
-    answers = np.array([_entity(graph, question, answer) for answer in question.answer_ids])
-    found = finder.find(start, answers)
-    if isinstance(found, str):
-        return found
-    return _pack(start, [path for path, _ in found], [weight for _, weight in found], question.hops, "weak")
+    answers = graph.entity_indices(question.answer_ids)
+    known = answers[answers >= 0].astype(np.int64)
+    if not len(known) or (on_error == "fail" and len(known) < len(answers)):
+        for answer in question.answer_ids:
+            _entity(graph, question, answer)
+    return start, known
+
+
+def _weak(start: int, walks: Found, hops: int | None) -> AcceptedPaths:
+    return _pack(start, [path for path, _ in walks], [weight for _, weight in walks], hops, "weak")
 
 
 def _pack(

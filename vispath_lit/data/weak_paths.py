@@ -1,33 +1,36 @@
 """Weak supervision: all shortest paths between a topic and its answers, weighted by their precision.
 
-A search from both ends meets in the middle; the smaller side grows first, so that a hub on one
-side is not expanded when the other side gets there with less.
+Batches of questions are searched at once (`data/shortest.py`), as one question is too little work for numpy.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from vispath_lit.kg.frontier import follow
+from vispath_lit.data.endpoints import Endpoints
+from vispath_lit.data.shortest import MET, TOO_LARGE, Edges, Meetings, Steps, distinct, meet
+from vispath_lit.kg.frontier import follow, ranges
 from vispath_lit.kg.store import KnowledgeGraph
 
 Ints = NDArray[np.int64]
-Stored = NDArray[np.integer[Any]]
-Steps = list[tuple[int, int]]
+Found = list[tuple[list[tuple[int, int]], float]]
 _PARTIAL = 64  # partial paths kept while enumerating, times `max_paths`
+_KEYS = 1 << 24  # entities times questions of a batch
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False)
 class WeakPathFinder:
     """Finds shortest paths of at most `d_max` hops.
 
     Attributes:
         max_paths: paths kept, the most precise first, then in the order of their relations and tails.
-        max_edges: edges looked at before a question is given up.
+        max_edges: edges looked at before a question is given up; a relation sequence that leads over more is
+            weighed as if they all led to distinct entities.
         inverse: a step may walk a triple backwards.
     """
 
@@ -37,102 +40,113 @@ class WeakPathFinder:
     max_edges: int
     inverse: bool
 
-    def find(self, start: int, answers: Ints) -> list[tuple[Steps, float]] | str:
+    @property
+    def batch(self) -> int:
+        """Questions that are best searched at once: fewer on a large graph, where each is more work."""
+        return min(max(_KEYS // max(self.graph.num_entities, 1), 8), 256)
+
+    def find(self, start: int, answers: Ints) -> Found | str:
         """Paths with their precision in (0, 1], or `unreachable` or `too_large`."""
-        answers = np.unique(answers[answers != start])
-        levels = self._levels(start, answers) if len(answers) else "unreachable"
-        if isinstance(levels, str):
-            return levels
-        heads, relations, tails = self._enumerate(start, levels)
-        precision: dict[tuple[int, ...], float] = {}
-        found = []
-        for row in range(len(heads)):
-            sequence = tuple(relations[row].tolist())
-            if sequence not in precision:
-                ends = follow(self.graph, start, sequence)
-                precision[sequence] = float(np.isin(ends, answers).mean())
-            found.append((list(zip(sequence, tails[row].tolist(), strict=True)), precision[sequence]))
-        found.sort(key=lambda path: -path[1])
-        return found[: self.max_paths]
+        return self.find_all([(start, answers)])[0]
 
-    def _levels(self, start: int, answers: Ints) -> list[Ints] | str:
-        """For each hop the sorted entities on some shortest path, from {start} to the answers met."""
-        front, back = [np.array([start])], [answers]
-        budget = self.max_edges
-        while not len(np.intersect1d(front[-1], back[-1])):
-            if len(front) + len(back) - 2 >= self.d_max:
-                return "unreachable"
-            cost = self._edges(front[-1], True), self._edges(back[-1], False)
-            budget -= min(cost)
-            if budget < 0:
-                return "too_large"
-            side, forwards = (front, True) if cost[0] <= cost[1] else (back, False)
-            grown = np.setdiff1d(self._step(side[-1], forwards), np.concatenate(side))
-            if not len(grown):
-                return "unreachable"
-            side.append(grown)
-        middle = [np.intersect1d(front[-1], back[-1])]
-        for level in reversed(front[:-1]):
-            middle.insert(0, np.intersect1d(level, self._step(middle[0], False)))
-        for level in reversed(back[:-1]):
-            middle.append(np.intersect1d(level, self._step(middle[-1], True)))
-        return middle
+    def find_all(self, asked: Sequence[tuple[int, Ints]]) -> list[Found | str]:
+        """The same for (start, answers) of many questions, in order; the batch changes no result."""
+        return [
+            one
+            for first in range(0, len(asked), self.batch)
+            for one in self._find_batch(asked[first : first + self.batch])
+        ]
 
-    def _enumerate(self, start: int, levels: list[Ints]) -> tuple[Ints, Ints, Ints]:
-        """Every path through the levels, in the order of its steps; bounded while it grows."""
-        ends = np.array([start])
-        relations = np.zeros((1, 0), dtype=np.int64)
-        tails = np.zeros((1, 0), dtype=np.int64)
-        for level in levels[1:]:
-            row, relation, tail = self._expand(ends)
-            keep = np.isin(tail, level)
-            row, relation, tail = row[keep], relation[keep], tail[keep]
-            limit = slice(0, self.max_paths * _PARTIAL)
-            row, relation, tail = row[limit], relation[limit], tail[limit]
-            relations = np.concatenate([relations[row], relation[:, None]], axis=1)
-            tails = np.concatenate([tails[row], tail[:, None]], axis=1)
-            ends = tail
-        return ends, relations, tails
+    def _find_batch(self, asked: Sequence[tuple[int, Ints]]) -> Iterator[Found | str]:
+        size = self.graph.num_entities
+        starts = np.array([start for start, _ in asked], dtype=np.int64)
+        targets = [
+            i * size + np.asarray(answers, dtype=np.int64)[np.asarray(answers) != start]
+            for i, (start, answers) in enumerate(asked)
+        ]
+        steps = Steps(self.graph, self.inverse)
+        met = meet(steps, starts, distinct(np.concatenate(targets)), self.d_max, self.max_edges)
+        found: dict[int, Found] = {}
+        for length in distinct(met.hops[met.hops > 0]).tolist():
+            found |= self._paths(met, length, starts, targets)
+        for i, status in enumerate(met.status.tolist()):
+            yield found[i] if status == MET else "too_large" if status == TOO_LARGE else "unreachable"
 
-    def _expand(self, entities: Ints) -> tuple[Ints, Ints, Ints]:
-        """(row, signed relation, tail) of each edge that leaves an entity, by row."""
-        graph = self.graph
-        row, place = _slots(graph.out_indptr, entities)
-        relation, tail = graph.out_relation[place].astype(np.int64), graph.out_tail[place].astype(np.int64)
-        if not self.inverse:
-            return row, relation, tail
-        back_row, place = _slots(graph.in_indptr, entities)
-        row = np.concatenate([row, back_row])
-        relation = np.concatenate([relation, graph.in_relation[place].astype(np.int64) + graph.num_relations])
-        tail = np.concatenate([tail, graph.in_tail[place].astype(np.int64)])
-        order = np.argsort(row, kind="stable")
-        return row[order], relation[order], tail[order]
-
-    def _step(self, entities: Ints, forwards: bool) -> Ints:
-        """Sorted distinct entities one step on (or one step before, where a step has a direction)."""
-        tables = self._tables(forwards)
-        return np.unique(
-            np.concatenate([tail[_slots(indptr, entities)[1]] for indptr, tail in tables])
-        ).astype(np.int64)
-
-    def _edges(self, entities: Ints, forwards: bool) -> int:
-        """Edges that `_step` would look at."""
-        return sum(
-            int((indptr[entities + 1] - indptr[entities]).sum()) for indptr, _ in self._tables(forwards)
+    def _paths(self, met: Meetings, length: int, starts: Ints, targets: Sequence[Ints]) -> dict[int, Found]:
+        """All paths of the questions whose shortest ones have this length."""
+        asked = np.flatnonzero(met.hops == length)
+        question, relations, tails, cut = _enumerate(
+            met.edges[:length], asked, starts, self.graph.num_entities, self.max_paths * _PARTIAL
         )
+        precision = self._precision(question, relations, tails, starts)
+        for one in np.flatnonzero(cut).tolist():  # Rare: not all walks to an answer are among the rows.
+            rows = np.flatnonzero(question == one)
+            precision[rows] = self._one_by_one(int(starts[one]), relations[rows], targets[one])
+        order = np.lexsort((np.arange(len(question)), -precision, question))
+        first = np.searchsorted(question, asked)
+        count = np.searchsorted(question, asked, side="right") - first
+        found: dict[int, Found] = {}
+        for one, begin, many in zip(asked.tolist(), first.tolist(), count.tolist(), strict=True):
+            rows = order[begin : begin + min(many, self.max_paths)]
+            walks = zip(relations[rows].tolist(), tails[rows].tolist(), precision[rows].tolist(), strict=True)
+            found[one] = [(list(zip(r, t, strict=True)), weight) for r, t, weight in walks]
+        return found
 
-    def _tables(self, forwards: bool) -> list[tuple[Ints, Stored]]:
-        graph = self.graph
-        outgoing, incoming = (graph.out_indptr, graph.out_tail), (graph.in_indptr, graph.in_tail)
-        if self.inverse:
-            return [outgoing, incoming]
-        return [outgoing if forwards else incoming]
+    def _precision(self, question: Ints, relations: Ints, tails: Ints, starts: Ints) -> NDArray[np.float64]:
+        """Of each row: ends that are answers / ends of all walks of its relations from its start."""
+        sequence = _sequences(question, relations)
+        _, chosen = np.unique(sequence, return_index=True)
+        reached = self._endpoints.count(starts[question[chosen]], relations[chosen])
+        size = self.graph.num_entities
+        pairs = distinct(sequence * size + tails[:, -1])
+        hits = np.bincount(pairs // size, minlength=len(chosen))
+        result: NDArray[np.float64] = (hits / np.maximum(reached, 1))[sequence]
+        return result
+
+    def _one_by_one(self, start: int, relations: Ints, targets: Ints) -> NDArray[np.float64]:
+        answers = targets % self.graph.num_entities
+        known: dict[tuple[int, ...], float] = {}
+        for sequence in map(tuple, relations.tolist()):
+            if sequence not in known:
+                known[sequence] = float(np.isin(follow(self.graph, start, sequence), answers).mean())
+        return np.array([known[tuple(row)] for row in relations.tolist()])
+
+    @cached_property
+    def _endpoints(self) -> Endpoints:
+        return Endpoints(self.graph, self.max_edges)
 
 
-def _slots(indptr: Ints, entities: Ints) -> tuple[Ints, Ints]:
-    """(row, place) of every slot of the given rows of a CSR array, one row behind the other."""
-    begin = np.asarray(indptr[entities])
-    count = np.asarray(indptr[entities + 1]) - begin
-    row = np.repeat(np.arange(len(entities)), count)
-    place = np.arange(int(count.sum())) - np.repeat(np.cumsum(count) - count, count) + np.repeat(begin, count)
-    return row, place
+def _enumerate(
+    edges: Sequence[Edges], asked: Ints, starts: Ints, size: int, limit: int
+) -> tuple[Ints, Ints, Ints, NDArray[np.bool_]]:
+    """Every path, by question and in the order of its steps: (question, relations, tails, questions cut).
+
+    A question has at most `limit` rows at any length; more are cut.
+    """
+    question = asked
+    here = asked * size + starts[asked]
+    relations = np.zeros((len(asked), 0), dtype=np.int64)
+    tails = np.zeros((len(asked), 0), dtype=np.int64)
+    cut = np.zeros(len(starts), dtype=bool)
+    for level in edges:
+        first = np.searchsorted(level.left, here)
+        count = np.searchsorted(level.left, here, side="right") - first
+        before = np.cumsum(count) - count
+        before -= before[np.searchsorted(question, question)]
+        kept = np.clip(limit - before, 0, count)
+        cut[question[kept < count]] = True
+        row, place = ranges(first, kept)
+        question, here = question[row], level.right[place]
+        relations = np.concatenate([relations[row], level.relation[place, None]], axis=1)
+        tails = np.concatenate([tails[row], here[:, None] % size], axis=1)
+    return question, relations, tails, cut
+
+
+def _sequences(question: Ints, relations: Ints) -> Ints:
+    """`[n]`: the number of each row's (question, relation sequence), counted from 0."""
+    number = question
+    for step in range(relations.shape[1]):
+        column = relations[:, step]
+        key = number * (int(column.max(initial=0)) + 1) + column
+        number = np.unique(key, return_inverse=True)[1]
+    return number

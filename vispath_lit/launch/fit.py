@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +13,12 @@ from hydra.utils import instantiate
 from lightning_fabric.utilities.exceptions import MisconfigurationException
 from omegaconf import DictConfig
 from pytorch_lightning.callbacks import ModelCheckpoint, RichProgressBar
+from pytorch_lightning.utilities import rank_zero_only
 
 from vispath_lit.data.datamodule import QuestionDataModule
 from vispath_lit.data.supervision import SupervisionReport, supervise
 from vispath_lit.errors import ConfigError, DataError
+from vispath_lit.evaluation.files import write_json
 from vispath_lit.launch.calibrate import calibrate
 from vispath_lit.launch.checkpoint import Provenance, check_resumable, load_weights, read_checkpoint, resolve
 from vispath_lit.launch.config import plain
@@ -44,7 +47,7 @@ def fit(config: DictConfig, world: World, parts: Mapping[str, Any], system: Syst
         CheckpointError: `ckpt_path` cannot be resumed.
     """
     learned = LearnedParts(parts)
-    data, val = _data(config, world, parts)
+    data, val = _data(config, world, parts, run)
     if isinstance(parts["grounder"], LearnedGrounder) and _resume(config) is None:
         train_grounder(parts["grounder"], make(section(config.training.grounder), {}), config.seed)
     walk = GuidedWalk(
@@ -100,9 +103,9 @@ def _trainer(config: DictConfig, callbacks: list[pl.Callback], run: Path) -> pl.
 
 
 def _data(
-    config: DictConfig, world: World, parts: Mapping[str, Any]
+    config: DictConfig, world: World, parts: Mapping[str, Any], run: Path
 ) -> tuple[QuestionDataModule, Sequence[Question]]:
-    """The datamodule, and the val questions that choose the checkpoint."""
+    """The datamodule, and the val questions that choose the checkpoint; writes `supervision.json`."""
     settings = config.training
     found = {}
     for split, limit in (("train", config.data.train_limit), ("val", config.data.limit)):
@@ -115,8 +118,13 @@ def _data(
             d_max=config.parts.search.d_max,
             inverse=config.parts.search.inverse,
             on_error=settings.on_error,
+            cache_dir=world.cache_dir,
+            workers=settings.get("weak_workers"),
         )
         console.print(f"{split}: {in_words(found[split].report)}", highlight=False, soft_wrap=True)
+    if not getattr(rank_zero_only, "rank", 0):
+        reports = {split: asdict(one.report) | {"without": one.without} for split, one in found.items()}
+        write_json(run / "supervision.json", reports)
     warm(world.text_encoder, parts["analyzer"], [q for split in found.values() for q in split.questions])
     data = QuestionDataModule(
         world.graph,

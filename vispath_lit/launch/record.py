@@ -8,6 +8,7 @@ outputs/<job>/<time>/
     predictions.jsonl   one line a question; beside it those of other protocols and of the fixed system
     report.html         the same for people
     calibration.svg     accuracy over confidence
+    supervision.json    what training questions were trained on, and which of them have no path
     validation.*        what the newest validation of a training run saw: lines, page, calibration
     *.ckpt, logs        of a training run
 outputs/latest          the newest run
