@@ -11,6 +11,7 @@ from pytorch_lightning.utilities import rank_zero_only
 from vispath_lit.errors import ConfigError
 from vispath_lit.launch.checkpoint import (
     check_fit,
+    learned_here,
     load_weights,
     of_parts,
     read_checkpoint,
@@ -46,7 +47,9 @@ def train(config: DictConfig) -> None:
         chosen = resolve(config.ckpt_path)
         content = read_checkpoint(chosen)
         check_fit(content, world, config.transfer)
-        load_weights(learned_of(parts), of_parts(content["state_dict"], parts), "parts.")
+        learned, state = learned_of(parts), of_parts(content["state_dict"], parts)
+        state = learned_here(learned, state, "parts.") if config.transfer else state
+        load_weights(learned, state, "parts.")
         if isinstance(system, Trainable) and not config.fit:
             load_weights(system.weights, content["state_dict"], "system.")
     if config.fit:
