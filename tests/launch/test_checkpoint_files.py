@@ -12,15 +12,7 @@ import pytest
 import torch
 
 from vispath_lit.errors import CheckpointError
-from vispath_lit.launch.checkpoint import (
-    FINGERPRINTS,
-    KEY,
-    check_resumable,
-    learned_here,
-    load_weights,
-    read_checkpoint,
-    trained_store,
-)
+from vispath_lit.launch.checkpoint import FINGERPRINTS, KEY, check_resumable, read_checkpoint, trained_store
 from vispath_lit.launch.config import load_config, plain, with_checkpoint
 
 Edit = Callable[[dict[str, Any]], object]
@@ -170,19 +162,3 @@ def test_weights_without_their_training_cannot_be_resumed(key: str, value: objec
     check_resumable(whole)
     with pytest.raises(CheckpointError, match=f"{key} is missing or damaged.*transfer=true"):
         check_resumable(whole | {key: value})
-
-
-def test_a_transfer_leaves_out_parts_that_learn_nothing_here() -> None:
-    """Weights of a part that is there must still fit exactly."""
-    trained = torch.nn.ModuleDict({"judge": torch.nn.Linear(2, 3), "grounder": torch.nn.Linear(2, 2)})
-    state = {f"parts.{key}": value for key, value in trained.state_dict().items()} | {
-        "other.x": torch.ones(1)
-    }
-    here = torch.nn.ModuleDict({"judge": torch.nn.Linear(2, 3)})
-    with pytest.raises(CheckpointError, match="grounder"):
-        load_weights(here, state, "parts.")
-    load_weights(here, learned_here(here, state, "parts."), "parts.")
-    assert torch.equal(here["judge"].weight, trained["judge"].weight)  # type: ignore[arg-type]
-    del state["parts.judge.bias"]
-    with pytest.raises(CheckpointError, match=r"judge\.bias"):
-        load_weights(here, learned_here(here, state, "parts."), "parts.")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import pickle
 import zipfile
@@ -20,8 +19,6 @@ from vispath_lit.errors import CheckpointError
 from vispath_lit.launch.config import SYSTEM_KEYS
 from vispath_lit.launch.parts import World
 from vispath_lit.launch.values import first_line
-
-log = logging.getLogger(__name__)
 
 KEY = "vispath_lit"
 ABLATED = "ablation.json"  # In the folder of a run that lacks something on purpose.
@@ -231,18 +228,6 @@ def write_checkpoint(file: Path, content: dict[str, Any]) -> None:
         temporary.replace(file)
     finally:
         temporary.unlink(missing_ok=True)
-
-
-def learned_here(module: nn.Module, state: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:
-    """The weights below `prefix` of the parts that `module` learns, too: another data set may need fewer.
-
-    A checkpoint from pictures is of use where starts are named in words, and its grounder is not.
-    """
-    here = {name.split(".")[0] for name in module.state_dict()}
-    parts = {key: key.removeprefix(prefix).split(".")[0] for key in state if key.startswith(prefix)}
-    if unused := sorted(set(parts.values()) - here):
-        log.warning("the checkpoint's %s is not used: these parts learn nothing here", ", ".join(unused))
-    return {key: value for key, value in state.items() if parts.get(key) in here}
 
 
 def load_weights(module: nn.Module, state: dict[str, Tensor], prefix: str) -> None:

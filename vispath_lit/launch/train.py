@@ -11,7 +11,6 @@ from pytorch_lightning.utilities import rank_zero_only
 from vispath_lit.errors import ConfigError
 from vispath_lit.launch.checkpoint import (
     check_fit,
-    learned_here,
     load_weights,
     of_parts,
     read_checkpoint,
@@ -47,9 +46,10 @@ def train(config: DictConfig) -> None:
         chosen = resolve(config.ckpt_path)
         content = read_checkpoint(chosen)
         check_fit(content, world, config.transfer)
-        learned, state = learned_of(parts), of_parts(content["state_dict"], parts)
-        state = learned_here(learned, state, "parts.") if config.transfer else state
-        load_weights(learned, state, "parts.")
+        learned = learned_of(parts)
+        # A grounder of pictures, say, is of no use where starts are named in words.
+        names = set(learned) if config.transfer else parts
+        load_weights(learned, of_parts(content["state_dict"], names), "parts.")
         if isinstance(system, Trainable) and not config.fit:
             load_weights(system.weights, content["state_dict"], "system.")
     if config.fit:
