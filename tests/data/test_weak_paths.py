@@ -56,7 +56,7 @@ def array(values: set[int]) -> Asked:
 
 
 @given(triples=TRIPLES, asked=ASKED, inverse=st.booleans(), block=st.sampled_from([1, 5, 1 << 22]))
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_a_batch_equals_a_slow_search_for_each(
     make_graph: MakeGraph,
     monkeypatch: pytest.MonkeyPatch,
@@ -84,7 +84,7 @@ def test_a_batch_equals_a_slow_search_for_each(
         max_size=8,
     ),
 )
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_ends_are_counted_as_if_followed_one_by_one(
     make_graph: MakeGraph, triples: set[Triple], asked: list[tuple[int, tuple[int, int, int]]]
 ) -> None:
