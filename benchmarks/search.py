@@ -1,12 +1,16 @@
-"""Questions a second of the fixed search on an atlas folder, for each text provider.
+"""Questions a second on an atlas folder: the fixed search by text provider, the learned one by backbone.
 
-    python benchmarks/search.py ATLAS --texts composed two_stage exact
+    python benchmarks/search.py ATLAS --texts composed two_stage exact --vlm none minilm_vision
 
 Start and depth are given, no question was searched before, edges are walked both ways and no hub is cut.
 What a graph needs once is prepared first and kept in --cache: the vectors of its labels, and whatever a
-provider makes of them. Each provider then searches with an encoder whose cache holds those labels only,
+provider makes of them. Each system then searches with an encoder whose cache holds those labels only,
 so that questions, and the edges and chains of exact texts, are embedded within the measured time. One
 question from outside the sample makes lazy parts load.
+
+The learned system is `parts=learned` as an evaluation runs it, with untrained weights: they cost what trained
+ones do. Its pictures' features are cached, what a backbone makes of them and of the words is not. `--set`
+takes overrides of its parts.
 """
 
 from __future__ import annotations
@@ -18,17 +22,21 @@ import resource
 import shutil
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import torch
 from omegaconf import OmegaConf
 
+from vispath_lit.data.queries import to_query
 from vispath_lit.data.questions import read_questions
 from vispath_lit.encoders.minilm import MiniLM
 from vispath_lit.kg.store import KnowledgeGraph
-from vispath_lit.launch.parts import make
+from vispath_lit.launch.config import load_config
+from vispath_lit.launch.parts import World, make, make_parts, make_system, section
+from vispath_lit.launch.predictor import learned_of
 from vispath_lit.models.analyzers.fixed import PatternAnalyzer
 from vispath_lit.models.chain_scorers.fixed import FixedChainScorer
 from vispath_lit.models.edge_scorers.fixed import FixedEdgeScorer
@@ -37,7 +45,7 @@ from vispath_lit.models.grounders.topic import TopicGrounder
 from vispath_lit.models.intents.fixed import QuestionIntent
 from vispath_lit.models.judges.depth import DepthJudge
 from vispath_lit.models.selectors.best_path import BestPathSelector
-from vispath_lit.protocols import TextProvider
+from vispath_lit.protocols import System, TextProvider
 from vispath_lit.search.settings import SearchSettings
 from vispath_lit.systems.vispath import VisPath
 from vispath_lit.types import Prediction, Query, Question
@@ -49,7 +57,7 @@ CONFIGS = Path(__file__).parent.parent / "conf" / "parts" / "texts"
 class Speed:
     """One line of the table; `per_cpu_second` tells what a busy machine hides."""
 
-    texts: str
+    system: str
     questions: int
     per_second: float
     per_cpu_second: float
@@ -77,7 +85,7 @@ def make_texts(name: str, graph: KnowledgeGraph, encoder: MiniLM, cache: Path) -
     return provider
 
 
-def build(graph: KnowledgeGraph, encoder: MiniLM, provider: TextProvider, batch: int) -> VisPath:
+def fixed(graph: KnowledgeGraph, encoder: MiniLM, provider: TextProvider, batch: int) -> VisPath:
     """The fixed system with the start given."""
     return VisPath(
         graph=graph,
@@ -101,32 +109,50 @@ def answered(graph: KnowledgeGraph, question: Question, prediction: Prediction) 
     return prediction.answer_entity in {graph.entity_index(entity) for entity in question.answer_ids}
 
 
+def learned(
+    graph: KnowledgeGraph,
+    encoder: MiniLM,
+    vlm: str,
+    queries: Sequence[Query],
+    options: argparse.Namespace,
+) -> System:
+    """The learned system of `conf/eval.yaml` with a backbone; the start is given, no grounder is asked."""
+    given = ["parts=learned", f"parts/vlm={vlm}", "parts/grounder=name", f"system.batch_size={options.batch}"]
+    config = load_config("eval", [*given, *options.set])
+    pictures = make(section(config.image_encoder), {"cache_dir": options.cache})
+    pictures.encode([query.image for query in queries if query.image is not None])
+    world = World(None, graph, encoder, pictures, options.cache)
+    parts = make_parts(config.parts, world)
+    learned_of(parts).eval()
+    return make_system(config.system, world, parts)
+
+
 def measure(
-    graph: KnowledgeGraph, texts: str, questions: Sequence[Question], options: argparse.Namespace
+    graph: KnowledgeGraph,
+    name: str,
+    maker: Callable[[MiniLM], System],
+    queries: Sequence[Query],
+    questions: Sequence[Question],
+    options: argparse.Namespace,
 ) -> Speed:
     """Answers batch after batch until the questions or the seconds are used up."""
     begin = time.perf_counter()
-    make_texts(texts, graph, MiniLM(options.cache / "prepared"), options.cache)
+    maker(MiniLM(options.cache / "prepared"))
     setup = time.perf_counter() - begin
     with tempfile.TemporaryDirectory() as folder:
         shutil.copytree(label_cache(graph, options.cache / "labels"), folder, dirs_exist_ok=True)
-        encoder = MiniLM(folder)
-        system = build(graph, encoder, make_texts(texts, graph, encoder, options.cache), options.batch)
-        return timed(graph, texts, system, setup, questions, options)
+        return timed(graph, name, maker(MiniLM(folder)), setup, queries, questions, options)
 
 
 def timed(
     graph: KnowledgeGraph,
-    texts: str,
-    system: VisPath,
+    name: str,
+    system: System,
     setup: float,
+    queries: Sequence[Query],
     questions: Sequence[Question],
     options: argparse.Namespace,
 ) -> Speed:
-    queries = [
-        Query(question.text, topic=graph.entity_index(question.topic_entity or ""), depth=options.hops)
-        for question in questions
-    ]
     system.answer(queries[-1:])
     found: list[Prediction] = []
     begin, busy = time.perf_counter(), time.process_time()
@@ -136,7 +162,7 @@ def timed(
     hits = [answered(graph, question, one) for question, one in zip(questions, found, strict=False)]
     edges = [sum(hop.edges for hop in one.trace) for one in found]
     return Speed(
-        texts=texts,
+        system=name,
         questions=len(found),
         per_second=len(found) / seconds,
         per_cpu_second=len(found) / (time.process_time() - busy),
@@ -147,14 +173,35 @@ def timed(
     )
 
 
+def makers(
+    graph: KnowledgeGraph, queries: Sequence[Query], options: argparse.Namespace
+) -> Iterator[tuple[str, Callable[[MiniLM], System]]]:
+    """Each system's name, and how to build it upon a text encoder."""
+
+    def with_texts(name: str, encoder: MiniLM) -> System:
+        return fixed(graph, encoder, make_texts(name, graph, encoder, options.cache), options.batch)
+
+    for name in options.texts:
+        yield f"fixed, texts {name}", partial(with_texts, name)
+    for name in options.vlm:
+        yield (
+            f"learned, vlm {name}",
+            lambda encoder, name=name: learned(graph, encoder, name, queries, options),
+        )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("atlas", type=Path, help="folder with store/ and questions/")
     parser.add_argument(
-        "--texts", nargs="+", default=["composed", "two_stage", "exact"], help="text providers"
+        "--texts", nargs="*", default=["composed", "two_stage", "exact"], help="providers of the fixed system"
     )
+    parser.add_argument(
+        "--vlm", nargs="*", default=["none", "minilm_vision"], help="backbones of the learned system"
+    )
+    parser.add_argument("--set", nargs="*", default=[], help="overrides of the learned system, as of eval.py")
     parser.add_argument("--split", default="val", help="question file")
     parser.add_argument("--hops", type=int, default=3, help="hops of the questions; the depth is granted")
     parser.add_argument("--questions", type=int, default=512, help="questions at most")
@@ -180,8 +227,10 @@ def main() -> None:
         options.cache = options.cache or Path(temporary)
         machine = platform.processor() or platform.machine()
         print(f"{machine}, {options.threads} threads, batches of {options.batch}")
-        for texts in options.texts:
-            print(json.dumps(measure(graph, texts, questions, options).__dict__), flush=True)
+        queries = [to_query(question, graph, grant_start=True, grant_depth=True) for question in questions]
+        for name, maker in makers(graph, queries, options):
+            found = measure(graph, name, maker, queries, questions, options)
+            print(json.dumps(found.__dict__), flush=True)
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ from vispath_lit.errors import ConfigError
 from vispath_lit.kg.frontier import follow
 from vispath_lit.kg.store import KnowledgeGraph
 from vispath_lit.models.examiners.none import NoExaminer
+from vispath_lit.models.intents.once import reading_once
 from vispath_lit.models.selectors.best_path import rank_endpoints
 from vispath_lit.protocols import (
     AnswerSelector,
@@ -92,6 +93,10 @@ class Searcher:
     @torch.no_grad()
     def search(self, queries: Sequence[Query]) -> list[Prediction]:
         """One prediction a query, in order."""
+        with reading_once():
+            return self._search(queries)
+
+    def _search(self, queries: Sequence[Query]) -> list[Prediction]:
         analyses = [
             bound_depth(query, analysis, self.settings.d_max)
             for query, analysis in zip(queries, self.analyzer.analyze(queries), strict=True)

@@ -21,6 +21,7 @@ from vispath_lit.models.features import GraphFeatures, StepEmbedding
 from vispath_lit.models.frozen import frozen, hide_words
 from vispath_lit.models.intents.picture import PictureReader, Seen
 from vispath_lit.protocols import Backbone, ImageEncoder, NeighbourhoodEncoder, TextEncoder
+from vispath_lit.models.intents.once import once
 from vispath_lit.types import Intents, Paths, Query, States
 
 DEEPEST = 16
@@ -43,7 +44,8 @@ class Reading:
     seen: Seen | None = None
 
     def select(self, rows: Tensor) -> Reading:
-        """The questions at `rows`."""
+        """The questions at `rows`, `[n]` long."""
+        rows = rows.to(self.mask.device)
         memory = [layer.index_select(0, rows) for layer in self.memory]
         seen = None if self.seen is None else Seen(*(part[rows] for part in self.seen))
         return Reading(self.question[rows], memory, self.mask[rows], seen)
@@ -127,6 +129,10 @@ class LearnedIntent(nn.Module):
         layers = [cast(DecoderLayer, layer) for layer in self.decoder]
         return Reading(question, [layer.shared.project(read) for layer in layers], mask, seen)
 
+    def recall(self, queries: Sequence[Query]) -> Reading:
+        """As `read`, but each question once a search."""
+        return once(self, self.read, queries)
+
     @property
     def sees(self) -> bool:
         """Whether pictures make a difference."""
@@ -142,7 +148,7 @@ class LearnedIntent(nn.Module):
 
     def forward(self, states: States, reading: Reading | None = None) -> Intents:
         """Intents of P partial paths; `reading` where the questions have been read before."""
-        read = self.read(states.queries) if reading is None else reading
+        read = self.recall(states.queries) if reading is None else reading
         hidden = self.hidden(states.paths, read)
         state = states.paths.state.to(hidden.device)
         vectors = read.question[state] + self.out(hidden)

@@ -61,7 +61,7 @@ class LearnedJudge(nn.Module):
         if not alive:
             return base
         with torch.no_grad():
-            reading = self._frozen[1].read([queries[i] for i in alive])
+            reading = self._frozen[1].recall([queries[i] for i in alive])
             hidden = self._frozen[1].hidden(best_paths([kept[i] for i in alive]), reading)
             logits = self.stop_logits(hidden).cpu()
         prior = torch.tensor([depth_margin(analyses[i].depth, hop) for i in alive])
