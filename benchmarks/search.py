@@ -181,13 +181,13 @@ def makers(
     def with_texts(name: str, encoder: MiniLM) -> System:
         return fixed(graph, encoder, make_texts(name, graph, encoder, options.cache), options.batch)
 
+    def with_backbone(name: str, encoder: MiniLM) -> System:
+        return learned(graph, encoder, name, queries, options)
+
     for name in options.texts:
         yield f"fixed, texts {name}", partial(with_texts, name)
     for name in options.vlm:
-        yield (
-            f"learned, vlm {name}",
-            lambda encoder, name=name: learned(graph, encoder, name, queries, options),
-        )
+        yield f"learned, vlm {name}", partial(with_backbone, name)
 
 
 def main() -> None:

@@ -2,16 +2,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
+import numpy as np
 import pytest
 import torch
 
 from vispath_lit.data.datamodule import QuestionDataModule, SeededBatches
-from vispath_lit.data.states import HopStates, QuestionBatch, StateBuilder, StateSettings
+from vispath_lit.data.states import (
+    HopStates,
+    QuestionBatch,
+    StateBuilder,
+    StateSettings,
+    _balanced_keys,
+)
 from vispath_lit.data.supervision import supervise
 from vispath_lit.errors import ConfigError, DataError
 from vispath_lit.kg.frontier import expand
 from vispath_lit.kg.store import KnowledgeGraph
-from vispath_lit.types import Analysis, Query, Question
+from vispath_lit.types import Analysis, Paths, Query, Question
 
 MakeGraph = Callable[[int, int, Iterable[tuple[int, int, int]]], KnowledgeGraph]
 ANALYSIS = Analysis("", "", "", (0.5, 0.5))
@@ -174,6 +181,28 @@ def test_a_hub_is_sampled_evenly_over_its_relations_with_every_positive(make_gra
         assert tail[states.gold_edge[0]] in (3, 7, 150)
     everything = StateBuilder(graph, data, [ANALYSIS], StateSettings(edges=300)).batch([0], [0]).first()
     assert len(everything.frontier) == 204
+
+
+@pytest.mark.parametrize("limit", [1, 5, 30, 400])
+def test_a_sample_holds_the_smallest_keys_of_each_path(make_graph: MakeGraph, limit: int) -> None:
+    graph = make_graph(210, 6, [(0, t % 6, t) for t in range(1, 200)] + [(1, 0, 0), (2, 1, 0)])
+    data = supervise(graph, [Question(id="q", text="?", topic_entity="e0", gold_paths=((("r1", "e1"),),))])
+    batch = StateBuilder(graph, data, [ANALYSIS], StateSettings(edges=limit)).batch([0], [1])
+    frontier = expand(graph, Paths.starts(torch.tensor([0, 5, 0, 1, 0]), torch.arange(5)))
+    edge_path = frontier.edge_path.numpy()
+    positive = np.random.default_rng(0).random(len(edge_path)) < 0.05
+    before = batch.rng.bit_generator.state
+    kept = batch._sample(frontier, positive).tolist()
+    batch.rng.bit_generator.state = before
+    large = np.flatnonzero(np.bincount(edge_path)[edge_path] > limit)
+    group = edge_path[large] * 12 + frontier.relation.numpy()[large]
+    keys = dict(zip(large.tolist(), _balanced_keys(group, batch.rng), strict=True))
+    expected: set[int] = set()
+    for path in range(5):
+        rows = np.flatnonzero(edge_path == path).tolist()
+        ranked = sorted(rows, key=lambda row: (not positive[row], keys.get(row, 0.0)))
+        expected |= set(ranked[: max(limit, int(positive[rows].sum()))])
+    assert kept == sorted(expected)
 
 
 def test_batches_cover_each_question_once_an_epoch_in_a_new_order() -> None:

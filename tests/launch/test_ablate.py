@@ -25,9 +25,9 @@ PLANETS = Path(__file__).parents[2] / "examples" / "planets"
 DATA = ["data=custom", f"data.graph={PLANETS / 'graph'}", f"data.questions={PLANETS / 'questions.jsonl'}"]
 QUICK = ["parts/texts=exact", "parts/texts@fixed.texts=exact", "logger=none", "trainer.max_epochs=2"]
 GIVEN = [*DATA, *QUICK]
-ONLY = ["chain_pruning", "on_policy_states", "validation"]
+ONLY = ["chain_pruning", "on_policy_states", "validation", "lora"]
 # What a default may have off.
-EVERYTHING = ["parts.search.validation=true", "parts/neighbourhood=gatv2", "parts/vlm=minilm_vision"]
+EVERYTHING = ["experiment=everything"]
 KNOWN = list(read_ablations())
 
 
@@ -48,6 +48,7 @@ def test_every_ablation_names_keys_that_exist(choice: str) -> None:
         without = plain(load_config("train", ["run_dir=x", *EVERYTHING, *ablation.overrides]))
         changed = {key for key in full if full[key] != without[key]}
         assert changed, f"{name} changes nothing"
+        assert ablation.needs is None or OmegaConf.select(OmegaConf.create(full), ablation.needs) is not None
         assert ablation.retrain or changed == {"parts"}, f"{name} changes {changed} without training"
 
 
@@ -109,6 +110,7 @@ def test_killed_ablations_go_on_and_end_in_a_table(tmp_path: Path, monkeypatch: 
 def check_tables(folder: Path, found: dict[str, Any]) -> None:
     assert set(found["tables"]) == {"given_nothing", "given_start", "given_start_and_depth"}
     assert "off already" in found["notes"]["validation"]
+    assert "parts.vlm.rank" in found["notes"]["lora"]
     table = found["tables"]["given_start"]
     assert set(table["without"]) == {"chain_pruning", "on_policy_states"}
     records = {

@@ -118,6 +118,18 @@ def test_gradients_reach_the_language_model_s_adapter_and_nothing_else(folder: P
             assert weight.grad.abs().max() > 0
 
 
+def test_rank_0_is_the_model_as_it_is(folder: Path) -> None:
+    plain = HuggingFaceBackbone(str(folder), dtype="float32", rank=0).eval()
+    assert not list(plain.parameters())
+    assert not plain.state_dict()
+    queries, statements = [Query("Which money?"), Query("Who?")], ["", "France capital Paris"]
+    expected, mask = opened(folder)(queries, statements)
+    hidden, same = plain.train()(queries, statements)
+    assert not hidden.requires_grad
+    torch.testing.assert_close(hidden[same], expected[mask])
+    assert plain([], [])[0].shape == (0, 0, plain.dim)
+
+
 def test_a_state_reads_the_same_alone_in_a_mixed_batch_and_in_any_order(folder: Path) -> None:
     asked, statements = queries(), ["", STATEMENT, STATEMENT * 5, ""]
     backbone = opened(folder, batch=3)
@@ -362,7 +374,7 @@ def test_missing_weights_are_no_noise(folders: dict[str, Path], tmp_path: Path) 
     ("settings", "said"),
     [
         ({"targets": r"nothing\.here"}, "names no layer"),
-        ({"rank": 0}, r"vlm\.rank is 0"),
+        ({"rank": -1}, r"vlm\.rank is -1"),
         ({"max_pixels": 10}, r"vlm\.max_pixels is 10"),
         ({"positions": 0}, "positions 0"),
         ({"quantize": "4bit"}, "pip install bitsandbytes"),

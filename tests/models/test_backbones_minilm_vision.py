@@ -197,7 +197,7 @@ def test_bfloat16_stays_near(image_encoder: EfficientNetLite, untrained: MiniLMV
         ({"max_tokens": 3}, r"vlm\.max_tokens 3"),
         ({"max_tokens": 512}, "from 4 to 507"),
         ({"batch": 0}, r"vlm\.batch is 0"),
-        ({"rank": 0}, r"vlm\.rank is 0"),
+        ({"rank": -1}, r"vlm\.rank is -1"),
         ({"folder": "/nowhere"}, "no config.json"),
     ],
 )
@@ -220,3 +220,20 @@ def test_batches_hold_each_state_once_and_go_by_length() -> None:
     assert found == [[1, 3], [4, 0], [2]]
     assert batches([], 2) == []
     assert readable("a\udfff" + "b" * 100_000).startswith("a?b")
+
+
+def test_rank_0_trains_what_maps_pictures_and_no_backbone(
+    image_encoder: EfficientNetLite, untrained: MiniLMVision
+) -> None:
+    plain = made(image_encoder, rank=0)
+    assert {name.split(".")[0] for name, _ in plain.named_parameters()} == {"project"}
+    plain.load_state_dict(
+        {key: value for key, value in untrained.state_dict().items() if key in plain.state_dict()}
+    )
+    is_close(plain(*mixed()), untrained(*mixed()))  # an untrained adapter is none
+    words = [Query(text) for text in QUESTIONS], [STATEMENT] * len(QUESTIONS)
+    before, seen = rows(plain(*words)), rows(plain(*mixed()))
+    train_a_step(plain)
+    for one, other in zip(before, rows(plain(*words)), strict=True):
+        assert torch.equal(one, other)
+    assert not torch.allclose(seen[0], rows(plain(*mixed()))[0])

@@ -30,6 +30,7 @@ from vispath_lit.models.model import LearnedParts
 from vispath_lit.models.neighbourhoods.facts import CommonFacts
 from vispath_lit.models.products import trained_dot
 from vispath_lit.models.ranking import best_first, rank_in_run
+from vispath_lit.models.residual import start_at_random
 from vispath_lit.types import Analysis, Frontier, Intents, Path, Paths, Query, Rows, States
 
 MakeGraph = Callable[[int, int, Iterable[tuple[int, int, int]]], KnowledgeGraph]
@@ -491,6 +492,37 @@ def test_widths_that_heads_do_not_divide_are_refused(graph: KnowledgeGraph, enco
         LearnedIntent(graph, encoder, width=10, heads=4)
     with pytest.raises(ConfigError, match=r"chain_scorer\.width is 10"):
         LearnedChainScorer(graph, encoder, width=10, heads=4)
+
+
+def test_corrections_start_at_zero_or_as_any_other_layer(graph: KnowledgeGraph, encoder: WordEncoder) -> None:
+    torch.manual_seed(0)
+    intent = LearnedIntent(graph, encoder, width=16)
+    parts = LearnedParts(
+        {
+            "intent": intent,
+            "judge": LearnedJudge(graph, intent),
+            "edge_scorer": LearnedEdgeScorer(graph, encoder, width=16),
+            "chain_scorer": LearnedChainScorer(graph, encoder, width=16),
+            "analyzer": LearnedDepthAnalyzer(EvenAnalyzer(), encoder, d_max=3),
+        }
+    )
+    before = {name: value.clone() for name, value in parts.state_dict().items()}
+    zero = {name for name, value in before.items() if value.ndim == 2 and not value.any()}
+    assert {name.split(".")[0] for name in zero} == parts_of(before), "each part has a correction"
+    assert start_at_random(parts) == len(zero)
+    after = parts.state_dict()
+    changed = {name for name in after if not torch.equal(after[name], before[name])}
+    assert zero <= changed
+    assert {name.rsplit(".", 1)[0] for name in changed} == {name.rsplit(".", 1)[0] for name in zero}
+    for name in zero:
+        bound = after[name].shape[1] ** -0.5
+        assert 0.5 * bound < after[name].abs().max() <= bound, "as torch starts a linear layer"
+    states, _ = states_and_frontier(graph, 1)
+    assert not torch.allclose(intent.eval()(states).vectors, QuestionIntent(encoder)(states).vectors)
+
+
+def parts_of(state: dict[str, Tensor]) -> set[str]:
+    return {name.split(".")[0] for name in state}
 
 
 def test_a_fixed_intent_cannot_be_trained(graph: KnowledgeGraph, encoder: WordEncoder) -> None:

@@ -14,10 +14,12 @@ from vispath_lit.kg.store import KnowledgeGraph
 from vispath_lit.models.chain_scorers.learned import LearnedChainScorer
 from vispath_lit.models.edge_scorers.learned import LearnedEdgeScorer
 from vispath_lit.models.examiners.none import NoExaminer
+from vispath_lit.models.features import GraphFeatures, StepEmbedding
 from vispath_lit.models.grounders.topic import TopicGrounder
 from vispath_lit.models.intents.learned import LearnedIntent, Reading
-from vispath_lit.models.intents.once import once, reading_once
+from vispath_lit.models.intents.once import once
 from vispath_lit.models.judges.learned import LearnedJudge
+from vispath_lit.models.remembered import made_once, remembering
 from vispath_lit.models.selectors.best_path import BestPathSelector
 from vispath_lit.search import loop
 from vispath_lit.search.settings import SearchSettings
@@ -97,7 +99,7 @@ def test_reading_once_changes_no_answer(
     monkeypatch.setattr(CountedIntent, "count", 0)
     found = searches.answer(queries)
     assert CountedIntent.count == len(queries)
-    monkeypatch.setattr(loop, "reading_once", nullcontext)
+    monkeypatch.setattr(loop, "remembering", nullcontext)
     again = searches.answer(queries)
     assert CountedIntent.count > 3 * len(queries), "each hop and each judgement reads"
     assert len({len(one.trace) for one in found}) > 1, "some questions stop before others"
@@ -142,18 +144,56 @@ def test_queries_are_known_by_identity_and_readers_apart() -> None:
         return Numbers(torch.arange(len(queries)) + 10 * len(calls))
 
     first, second = object(), object()
-    with reading_once():
+    with remembering():
         assert once(first, read, [one, two]).rows.tolist() == [10, 11]
         assert once(first, read, [two]).rows.tolist() == [11]
         assert once(first, read, [two, one, two]).rows.tolist() == [11, 10, 11]
         assert once(first, read, []).rows.tolist() == []
         assert once(second, read, [two]).rows.tolist() == [20]
         assert once(first, read, [twin]).rows.tolist() == [30], "equal words, another question"
-        with reading_once():
+        with remembering():
             assert once(first, read, [twin]).rows.tolist() == [40], "a search within a search is its own"
         assert once(first, read, [twin]).rows.tolist() == [30]
-        with pytest.raises(RuntimeError), reading_once():
+        with pytest.raises(RuntimeError), remembering():
             raise RuntimeError
         assert once(first, read, [twin]).rows.tolist() == [30]
     assert once(first, read, [twin]).rows.tolist() == [50], "outside of a search nothing is remembered"
     assert len(calls) == 5
+
+
+def test_tables_are_made_once_for_each_kind_of_gradient() -> None:
+    calls: list[bool] = []
+
+    def make() -> Tensor:
+        calls.append(torch.is_grad_enabled())
+        return weight * 2
+
+    weight = torch.ones(3, requires_grad=True)
+    with remembering():
+        first = made_once(weight, "double", make)
+        assert made_once(weight, "double", make) is first
+        with torch.no_grad():
+            assert not made_once(weight, "double", make).requires_grad
+            with torch.autocast("cpu", torch.bfloat16):
+                made_once(weight, "double", make)
+        assert made_once(weight, "double", make) is first
+        (first.sum() + made_once(weight, "double", make).sum()).backward()  # type: ignore[no-untyped-call]
+    assert weight.grad is not None
+    assert weight.grad.tolist() == [4.0, 4.0, 4.0], "both uses count"
+    assert calls == [True, False, False]
+    made_once(weight, "double", make).sum().backward()  # type: ignore[no-untyped-call]
+    assert len(calls) == 4
+
+
+def test_the_tables_of_a_step_are_those_of_its_weights(graph: KnowledgeGraph) -> None:
+    steps = StepEmbedding(GraphFeatures(graph, WordEncoder()), 8)
+    tables = [steps.relation_table, steps.type_table]
+    with remembering():
+        before = [table() for table in tables]
+        assert all(table() is one for table, one in zip(tables, before, strict=True))
+    with torch.no_grad():
+        for weight in steps.parameters():
+            weight.add_(1.0)
+    with remembering():
+        for table, one in zip(tables, before, strict=True):
+            assert not torch.allclose(table(), one)

@@ -176,9 +176,12 @@ class QuestionBatch:
             return np.arange(len(edge_path))
         group = edge_path[large] * (2 * self.graph.num_relations) + frontier.relation.numpy()[large]
         key = np.where(positive[large], -np.inf, _balanced_keys(group, self.rng))
-        order = large[np.lexsort((key, edge_path[large]))]
         keep = np.ones(len(edge_path), dtype=bool)
-        keep[order] = (_rank(edge_path[order]) < limit) | positive[order]
+        keep[large] = positive[large]
+        first = np.flatnonzero(np.diff(edge_path[large], prepend=-1))
+        for low, high in zip(first, np.append(first[1:], len(large)), strict=True):
+            # A path's smallest keys need no order.
+            keep[large[low + np.argpartition(key[low:high], limit - 1)[:limit]]] = True
         return np.flatnonzero(keep)
 
     def _length(self, question: int) -> int:

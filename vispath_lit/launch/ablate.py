@@ -15,7 +15,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -40,10 +40,17 @@ PLAN = "plan.json"
 
 @dataclass(frozen=True, slots=True)
 class Ablation:
-    """One thing left out: the overrides of `conf/train.yaml` that do so, and whether training changes."""
+    """One thing left out.
+
+    Attributes:
+        overrides: of `conf/train.yaml`, that leave it out.
+        retrain: whether training changes.
+        needs: a key that only a system which has the thing has; without it there is nothing to leave out.
+    """
 
     overrides: tuple[str, ...]
     retrain: bool
+    needs: str | None = None
 
 
 def ablate(
@@ -78,7 +85,10 @@ def ablate(
     done = []
     for name, ablation in chosen.items():
         place = full.parent / name
-        plan = {"overrides": list(overrides), **asdict(ablation)}
+        plan = {"overrides": ablation.overrides, "retrain": ablation.retrain}
+        if ablation.needs is not None and OmegaConf.select(config, ablation.needs) is None:
+            notes[name] = f"the full system has none (no {ablation.needs})"
+            continue
         try:
             without = _config([*overrides, *ablation.overrides], place)
             if _same_system(config, without):

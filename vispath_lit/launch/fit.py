@@ -33,6 +33,7 @@ from vispath_lit.models.grounders.learned import LearnedGrounder
 from vispath_lit.models.guided_walk import GuidedWalk
 from vispath_lit.models.model import LearnedParts
 from vispath_lit.models.module import VisPathModule
+from vispath_lit.models.residual import start_at_random
 from vispath_lit.progress import console
 from vispath_lit.protocols import System
 from vispath_lit.search.pruning import objective_texts
@@ -47,6 +48,8 @@ def fit(config: DictConfig, world: World, parts: Mapping[str, Any], system: Syst
         CheckpointError: `ckpt_path` cannot be resumed.
     """
     learned = LearnedParts(parts)
+    if not config.training.residual_init and config.ckpt_path is None:
+        start_at_random(learned)
     data, val = _data(config, world, parts, run)
     if isinstance(parts["grounder"], LearnedGrounder) and _resume(config) is None:
         train_grounder(parts["grounder"], make(section(config.training.grounder), {}), config.seed)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from vispath_lit.kg.store import KnowledgeGraph
+from vispath_lit.models.remembered import made_once
 from vispath_lit.protocols import TextEncoder
 
 MAX_TYPES = 4096
@@ -65,13 +66,19 @@ class StepEmbedding(nn.Module):
 
     def relation_table(self) -> Tensor:
         """`[2R, width]`."""
+        return made_once(self, "relations", self._relation_table)
+
+    def type_table(self) -> Tensor:
+        """`[T, width]`; index it with `features.type_of[entity]`."""
+        return made_once(self, "types", self._type_table)
+
+    def _relation_table(self) -> Tensor:
         features = self.features
         table: Tensor = self.of_relation(features.relations * features.dim**0.5)
         directed: Tensor = table + self.direction(features.backwards)
         return directed
 
-    def type_table(self) -> Tensor:
-        """`[T, width]`; index it with `features.type_of[entity]`."""
+    def _type_table(self) -> Tensor:
         table: Tensor = self.of_type(self.features.types * self.features.dim**0.5)
         return table
 

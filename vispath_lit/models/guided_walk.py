@@ -26,6 +26,7 @@ from vispath_lit.models.losses import (
 )
 from vispath_lit.models.model import LearnedParts
 from vispath_lit.models.ranking import best_first, rank_in_run
+from vispath_lit.models.remembered import remembering
 from vispath_lit.protocols import TextEncoder, TextProvider
 from vispath_lit.types import Analysis, Intents, Paths, Query
 
@@ -111,6 +112,10 @@ class GuidedWalk:
 
     def run(self, batch: QuestionBatch, beam_share: float) -> WalkResult:
         """Losses over all hops; `beam_share` of the questions meet the model's own distractors."""
+        with remembering():
+            return self._run(batch, beam_share)
+
+    def _run(self, batch: QuestionBatch, beam_share: float) -> WalkResult:
         result = WalkResult()
         reading = self.parts.intent.read(batch.queries)
         objective = self._objective(batch).to(reading.question.device)

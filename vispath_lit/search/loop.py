@@ -13,7 +13,7 @@ from vispath_lit.errors import ConfigError
 from vispath_lit.kg.frontier import follow
 from vispath_lit.kg.store import KnowledgeGraph
 from vispath_lit.models.examiners.none import NoExaminer
-from vispath_lit.models.intents.once import reading_once
+from vispath_lit.models.remembered import remembering
 from vispath_lit.models.selectors.best_path import rank_endpoints
 from vispath_lit.protocols import (
     AnswerSelector,
@@ -31,7 +31,7 @@ from vispath_lit.search.answering import Walk, bound_depth
 from vispath_lit.search.beams import remaining, starts
 from vispath_lit.search.discovery import discover
 from vispath_lit.search.grounding import validate
-from vispath_lit.search.pruning import examine, objective_texts, rank_by_edge, rank_chains, split
+from vispath_lit.search.pruning import by_state, examine, objective_texts, rank_by_edge, rank_chains
 from vispath_lit.search.settings import SearchSettings
 from vispath_lit.search.trace import Hop, traces
 from vispath_lit.types import (
@@ -93,7 +93,7 @@ class Searcher:
     @torch.no_grad()
     def search(self, queries: Sequence[Query]) -> list[Prediction]:
         """One prediction a query, in order."""
-        with reading_once():
+        with remembering():
             return self._search(queries)
 
     def _search(self, queries: Sequence[Query]) -> list[Prediction]:
@@ -159,7 +159,7 @@ class Searcher:
         """One hop and its evidence; gives the questions that go on, with their kept paths."""
         states = States([walk.query for walk in active], [walk.analysis for walk in active], paths)
         step = self.hop(states)
-        kept = [list(mine) for mine in split(step.kept, len(active))]
+        kept = by_state(step.kept, len(active))
         for walk, mine in zip(active, kept, strict=True):
             walk.visited += mine
         evidence = self._judged(active, kept, hop)

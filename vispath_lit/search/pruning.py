@@ -90,6 +90,13 @@ def split(paths: Paths, states: int) -> list[Chains]:
     return [Chains(paths, end - count, count) for end, count in zip(accumulate(counts), counts, strict=True)]
 
 
+def by_state(paths: Paths, states: int) -> list[tuple[Path, ...]]:
+    """The records of each of `states` questions' paths, where somebody looks at all of them."""
+    counts = torch.bincount(paths.state, minlength=states).tolist()
+    records = paths.records()
+    return [tuple(records[end - count : end]) for end, count in zip(accumulate(counts), counts, strict=True)]
+
+
 def pick(chains: Sequence[Path], chosen: Sequence[int], settings: SearchSettings) -> list[int]:
     """Positions of the paths kept of one question's chains: at most M3, best first.
 

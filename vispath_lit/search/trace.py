@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from vispath_lit.search.pruning import split
+from vispath_lit.search.pruning import by_state
 from vispath_lit.search.settings import SearchSettings
 from vispath_lit.types import Evidence, HopTrace, Intents, Path, Paths
 
@@ -39,16 +39,16 @@ def traces(
     if settings.trace == "none":
         return []
     edges = step.edges.tolist()
-    nothing: list[Sequence[Path]] = [()] * states
+    nothing: list[tuple[Path, ...]] = [()] * states
     full = settings.trace == "full"
-    discovered: Sequence[Sequence[Path]] = split(step.discovered, states) if full else nothing
-    chains: Sequence[Sequence[Path]] = split(step.chains, states) if full else nothing
+    discovered = by_state(step.discovered, states) if full else nothing
+    chains = by_state(step.chains, states) if full else nothing
     return [
         HopTrace(
             intent=step.intents.texts[i],
             edges=edges[i],
-            discovered=tuple(discovered[i]),
-            chains=tuple(chains[i]),
+            discovered=discovered[i],
+            chains=chains[i],
             kept=tuple(kept[i]),
             answerability=0.0 if judged is None else judged.answerability,
         )

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from vispath_lit.errors import ConfigError
 from vispath_lit.models.frozen import frozen, hide_words
+from vispath_lit.models.residual import Correction
 from vispath_lit.protocols import QuestionAnalyzer, TextEncoder
 from vispath_lit.types import Analysis, Query
 
@@ -52,9 +53,7 @@ class LearnedDepthAnalyzer(nn.Module):
             nn.GELU(),
             nn.Dropout(dropout),
         )
-        self.out = nn.Linear(width, d_max)
-        nn.init.zeros_(self.out.weight)
-        nn.init.zeros_(self.out.bias)
+        self.out = Correction(width, d_max)
 
     @property
     def base(self) -> QuestionAnalyzer:

@@ -127,7 +127,7 @@ class HuggingFaceBackbone(nn.Module):
                 found = batches([len(prompts[i]) for i in mine], self.batch)
                 rows += [[mine[i] for i in batch] for batch in found]
             parts = [self._read([prompts[i] for i in batch], [queries[i] for i in batch]) for batch in rows]
-        return joined(parts, rows, next(self.adapter.parameters()), self.dim)
+        return joined(parts, rows, next(self.adapter.model.parameters()), self.dim)
 
     def _read(self, prompts: list[str], queries: Sequence[Query]) -> tuple[Tensor, Tensor]:
         """Hidden states and mask of a batch, whose queries all have a picture or all have none."""

@@ -16,12 +16,12 @@ class LoraAdapter(nn.Module):
 
     So a state dict, an optimiser and a count of weights meet the adapter alone. The frozen model stays in
     eval mode (its dropout would only blur what it knows); dropout on the adapter's input follows `train`.
-    The untrained adapter changes nothing: its second matrix is zero.
+    The untrained adapter changes nothing: its second matrix is zero. With rank 0 there is none.
 
     Args:
         model: is frozen and changed in place.
         targets: a regular expression that the whole name of an adapted linear layer matches.
-        rank: of the two matrices.
+        rank: of the two matrices; 0 leaves the model as it is (the ablation without LoRA).
         alpha: the correction is scaled by alpha / rank.
         dropout: of the adapter's input.
         movable: False for weights that stay where they were loaded, as quantised ones do.
@@ -40,17 +40,14 @@ class LoraAdapter(nn.Module):
         movable: bool = True,
     ) -> None:
         super().__init__()
-        if rank < 1 or alpha <= 0 or not 0 <= dropout < 1:
+        if rank < 0 or alpha <= 0 or not 0 <= dropout < 1:
             raise ConfigError(
                 f"vlm.rank is {rank}, vlm.alpha {alpha}, vlm.dropout {dropout}; "
-                "expected at least 1, above 0, and a share below 1"
+                "expected at least 0, above 0, and a share below 1"
             )
         model.requires_grad_(False)
-        settings = LoraConfig(r=rank, lora_alpha=alpha, lora_dropout=dropout, target_modules=targets)
-        try:
-            inject_adapter_in_model(settings, model)
-        except ValueError as error:
-            raise ConfigError(f"vlm.targets {targets!r} names no layer of {type(model).__name__}") from error
+        if rank:
+            _inject(model, LoraConfig(r=rank, lora_alpha=alpha, lora_dropout=dropout, target_modules=targets))
         self._model = (model.eval(),)
         self._movable = movable
         self.weights = nn.ParameterDict(_adapter_weights(model))
@@ -72,6 +69,15 @@ class LoraAdapter(nn.Module):
         if self._movable:
             self.model._apply(fn, recurse)
         return super()._apply(fn, recurse)  # type: ignore[no-untyped-call, no-any-return]
+
+
+def _inject(model: nn.Module, settings: LoraConfig) -> None:
+    try:
+        inject_adapter_in_model(settings, model)
+    except ValueError as error:
+        raise ConfigError(
+            f"vlm.targets {settings.target_modules!r} names no layer of {type(model).__name__}"
+        ) from error
 
 
 def _adapter_weights(model: nn.Module) -> Iterator[tuple[str, nn.Parameter]]:

@@ -17,6 +17,7 @@ from vispath_lit.models.edge_scorers.learned import DEEPEST, tau
 from vispath_lit.models.features import GraphFeatures, StepEmbedding
 from vispath_lit.models.neighbourhoods.none import NoNeighbourhood
 from vispath_lit.models.products import trained_dot
+from vispath_lit.models.residual import Correction
 from vispath_lit.protocols import NeighbourhoodEncoder, TextEncoder
 from vispath_lit.types import Intents, Paths, Rows
 
@@ -53,7 +54,7 @@ class LearnedChainScorer(nn.Module):
         self.steps = StepEmbedding(self.features, width)
         near = self.neighbourhood.dim
         self.near = nn.Linear(near, width, bias=False) if near else None
-        self.shift = nn.Linear(dim, dim, bias=False)
+        self.shift = Correction(dim, dim, bias=False)
         self.asked = nn.Linear(3 * dim, width)
         self.hop = nn.Embedding(DEEPEST, width)
         self.query = nn.Linear(width, width)
@@ -61,12 +62,10 @@ class LearnedChainScorer(nn.Module):
         self.merge = nn.Sequential(
             nn.LayerNorm(4 * width), nn.Linear(4 * width, width), nn.GELU(), nn.Dropout(dropout)
         )
-        self.out = nn.Linear(width, 1)
+        self.out = Correction(width, 1)
         self.log_tau = nn.Parameter(torch.zeros(()))
         self.likelihood = nn.Parameter(torch.zeros(()))
         nn.init.normal_(self.hop.weight, std=0.1)
-        for zero in (self.shift.weight, self.out.weight, self.out.bias):
-            nn.init.zeros_(zero)
 
     @property
     def neighbourhood(self) -> NeighbourhoodEncoder:

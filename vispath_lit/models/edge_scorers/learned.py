@@ -17,6 +17,7 @@ from vispath_lit.models.features import GraphFeatures, StepEmbedding
 from vispath_lit.models.neighbourhoods.none import NoNeighbourhood
 from vispath_lit.models.products import trained_dot
 from vispath_lit.models.ranking import best_first, rank_in_run
+from vispath_lit.models.residual import Correction
 from vispath_lit.protocols import NeighbourhoodEncoder, TextEncoder
 from vispath_lit.types import Frontier, Intents, Rows
 
@@ -56,11 +57,9 @@ class LearnedEdgeScorer(nn.Module):
         self.sizes = [dim, width, width, PLACES, DISTANCES, self.neighbourhood.dim]
         self.read = nn.Sequential(nn.Linear(2 * dim, width), nn.GELU(), nn.Dropout(dropout))
         self.hop = nn.Embedding(DEEPEST, width)
-        self.out = nn.Linear(width, sum(self.sizes))
+        self.out = Correction(width, sum(self.sizes))
         self.log_tau = nn.Parameter(torch.zeros(()))
         nn.init.normal_(self.hop.weight, std=0.1)
-        nn.init.zeros_(self.out.weight)
-        nn.init.zeros_(self.out.bias)
 
     @property
     def neighbourhood(self) -> NeighbourhoodEncoder:

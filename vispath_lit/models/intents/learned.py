@@ -19,9 +19,10 @@ from vispath_lit.kg.store import KnowledgeGraph
 from vispath_lit.models.attention import DecoderLayer, EncoderLayer
 from vispath_lit.models.features import GraphFeatures, StepEmbedding
 from vispath_lit.models.frozen import frozen, hide_words
-from vispath_lit.models.intents.picture import PictureReader, Seen
-from vispath_lit.protocols import Backbone, ImageEncoder, NeighbourhoodEncoder, TextEncoder
 from vispath_lit.models.intents.once import once
+from vispath_lit.models.intents.picture import PictureReader, Seen
+from vispath_lit.models.residual import Correction
+from vispath_lit.protocols import Backbone, ImageEncoder, NeighbourhoodEncoder, TextEncoder
 from vispath_lit.types import Intents, Paths, Query, States
 
 DEEPEST = 16
@@ -110,9 +111,8 @@ class LearnedIntent(nn.Module):
         self.ask = nn.Parameter(torch.randn(width) * 0.1)
         self.decoder = nn.ModuleList(DecoderLayer(width, heads, dropout) for _ in range(layers))
         self.norm = nn.LayerNorm(width)
-        self.out = nn.Linear(width, text_encoder.dim, bias=False)
+        self.out = Correction(width, text_encoder.dim, bias=False)
         nn.init.normal_(self.position.weight, std=0.1)
-        nn.init.zeros_(self.out.weight)
 
     def read(self, queries: Sequence[Query]) -> Reading:
         """Everything that does not depend on a path, once a question."""

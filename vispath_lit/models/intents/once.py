@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
-from dataclasses import dataclass
-from typing import Any, Protocol, Self, TypeVar
+from collections.abc import Callable, Sequence
+from typing import Protocol, Self, TypeVar
 
 import torch
 from torch import Tensor
 
+from vispath_lit.models.remembered import shelf
 from vispath_lit.types import Query
 
 
@@ -25,40 +23,17 @@ class Rowed(Protocol):
 R = TypeVar("R", bound=Rowed)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Known:
-    """What a reader made of some queries; they are kept, as an identity is one's own only in its lifetime."""
-
-    queries: Sequence[Query]
-    row: dict[int, int]
-    made: Any
-
-
-# By reader. A thread's own, so that searches side by side do not meet.
-_known: ContextVar[dict[int, _Known] | None] = ContextVar("known", default=None)
-
-
-@contextmanager
-def reading_once() -> Iterator[None]:
-    """Within it `once` remembers; afterwards all is forgotten, so that no reading outlives its weights."""
-    token = _known.set({})
-    try:
-        yield
-    finally:
-        _known.reset(token)
-
-
 def once(reader: object, read: Callable[[Sequence[Query]], R], queries: Sequence[Query]) -> R:
     """`read(queries)`, or the rows of what the same reader made of these very objects before."""
-    kept = _known.get()
+    kept = shelf(reader, "reading")
     if kept is None:
         return read(queries)
-    found = kept.get(id(reader))
-    if found is None or not all(id(query) in found.row for query in queries):
-        row = {id(query): place for place, query in enumerate(queries)}
-        kept[id(reader)] = found = _Known(list(queries), row, read(queries))
-    rows = [found.row[id(query)] for query in queries]
-    everything: R = found.made
-    if rows == list(range(len(found.queries))):
+    if not all(id(query) in kept.get("row", {}) for query in queries):
+        kept["made"] = read(queries)
+        kept["row"] = {id(query): place for place, query in enumerate(queries)}
+        kept["queries"] = list(queries)  # an identity is one's own only while its object lives
+    rows = [kept["row"][id(query)] for query in queries]
+    everything: R = kept["made"]
+    if rows == list(range(len(kept["queries"]))):
         return everything
     return everything.select(torch.tensor(rows, dtype=torch.long))

@@ -14,6 +14,7 @@ from vispath_lit.errors import ConfigError
 from vispath_lit.kg.store import KnowledgeGraph
 from vispath_lit.models.intents.learned import LearnedIntent
 from vispath_lit.models.judges.depth import DepthJudge
+from vispath_lit.models.residual import Correction
 from vispath_lit.protocols import IntentModel
 from vispath_lit.types import Analysis, Evidence, Path, Paths, Query
 
@@ -44,9 +45,7 @@ class LearnedJudge(nn.Module):
             )
         self._frozen = (DepthJudge(graph), intent)
         self.read = nn.Sequential(nn.Linear(intent.width, width), nn.GELU(), nn.Dropout(dropout))
-        self.out = nn.Linear(width, 1)
-        nn.init.zeros_(self.out.weight)
-        nn.init.zeros_(self.out.bias)
+        self.out = Correction(width, 1)
 
     def judge(
         self,
