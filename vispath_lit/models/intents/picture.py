@@ -11,6 +11,7 @@ from torch.nn import functional as F  # noqa: N812
 
 from vispath_lit.models.attention import Attention
 from vispath_lit.models.frozen import frozen
+from vispath_lit.models.residual import Correction
 from vispath_lit.protocols import ImageEncoder
 from vispath_lit.types import Query
 
@@ -80,9 +81,7 @@ class PictureReader(nn.Module):
         self.register_buffer("facts", facts, persistent=False)
         if len(facts):
             self.of_facts = nn.Linear(2 * width, len(facts))
-        self.trust = nn.Linear(width, 2 * width)
-        nn.init.zeros_(self.trust.weight)
-        nn.init.zeros_(self.trust.bias)
+        self.trust = Correction(width, 2 * width)
         self.level = nn.LayerNorm(width)
 
     def forward(self, queries: Sequence[Query], relations: Tensor) -> Seen:
