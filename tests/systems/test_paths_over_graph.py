@@ -1,0 +1,192 @@
+"""Paths-over-Graph step by step (the numbers are those of its docstring)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rival_worlds import ExactTexts, Script, TopicOnly, WordEncoder, free_of_time
+
+from vispath_lit.errors import ConfigError
+from vispath_lit.kg.store import KnowledgeGraph
+from vispath_lit.systems.paths_over_graph import PathsOverGraph, distinct, in_order, tf_idf
+from vispath_lit.types import Path, Query
+
+MakeGraph = Callable[[int, int, Iterable[tuple[int, int, int]]], KnowledgeGraph]
+NO = {"sufficient": False, "answer": ""}
+PLAN = {"chain": ["Paris", "its country", "its currency"], "sub_questions": ["what is paid with there?"]}
+
+
+def rival(graph: KnowledgeGraph, script: Script, **values: Any) -> PathsOverGraph:
+    return PathsOverGraph(
+        graph, WordEncoder(), ExactTexts(graph), script.client, TopicOnly(), TopicOnly(), **values
+    )
+
+
+def take(*ends: str) -> Callable[[dict[str, Any]], dict[str, Any]]:
+    """Chooses the listed paths that end so, in this order."""
+
+    def answer(data: dict[str, Any]) -> dict[str, Any]:
+        return {"numbers": [p["number"] for end in ends for p in data["paths"] if p["text"].endswith(end)]}
+
+    return answer
+
+
+def test_it_stops_at_the_first_number_of_hops_that_suffices(toy_graph: KnowledgeGraph) -> None:
+    script = Script(
+        pog__plan=PLAN,
+        pog__best=take("currency -> euro", "-> France"),
+        pog__summary={"text": "It pays in euro."},
+        pog__judge=lambda data: {"sufficient": "euro" in str(data["paths"]), "answer": "euro"},
+    )
+    query = Query("What is paid with there?", topic=toy_graph.entity_index("par"))
+    (found,) = rival(toy_graph, script).answer([query])
+    assert (found.answer, found.provenance) == ("euro", "stopped")
+    assert [toy_graph.entity_id(e) for e in found.paths[0].entities] == ["par", "fr", "eur"]
+    # 1; L is 2, so 1 hop first (5), few enough for one cut; then 2
+    assert script.order[:3] == ["pog.plan", "pog.best", "pog.summary"]
+    assert script.of("pog.judge")[-1]["summary"] == "It pays in euro."  # 7
+    assert script.of("pog.judge")[0]["sub_questions"] == PLAN["sub_questions"]
+    assert script.of("pog.plan")[0]["topics"] == ["Paris"]
+    assert len(found.paths) <= 3
+
+
+def test_the_chain_says_how_far_it_begins(toy_graph: KnowledgeGraph) -> None:
+    chain = ["Paris", "a", "b", "c", "d"]  # L is 4: from 2 hops on
+    script = Script(pog__plan={"chain": chain, "sub_questions": []}, pog__judge=NO)
+    system = rival(toy_graph, script, keep=80, branches=80)
+    system.answer([Query("?", topic=toy_graph.entity_index("par"))])
+    walked = [max(path.count("->") // 2 for path in data["paths"]) for data in script.of("pog.judge")]
+    assert walked[:2] == [2, 3]
+
+
+def test_three_cuts(make_graph: MakeGraph) -> None:
+    graph = make_graph(101, 1, [(0, 0, i) for i in range(1, 101)])
+    script = Script(
+        pog__branches=lambda data: {"numbers": [p["number"] for p in data["paths"]][::-1]},
+        pog__best={"numbers": [7, 7, 3, 99, -1, 5, 6]},
+        pog__judge=NO,
+    )
+    rival(graph, script, d_max=1, hub_cap=100).answer([Query("?", topic=0)])
+    first, second = script.of("pog.branches")[0], script.of("pog.best")[0]
+    assert (len(first["paths"]), first["most"]) == (80, 20)  # 6
+    assert (len(second["paths"]), second["most"]) == (20, 3)
+    assert [p["text"] for p in second["paths"]] == [p["text"] for p in first["paths"]][::-1][:20]
+    assert script.of("pog.judge")[0]["paths"] == [second["paths"][i - 1]["text"] for i in (7, 3, 5)]
+    assert script.count("pog.plan.fallback") == 1
+    capped = Script(pog__judge=NO)
+    rival(graph, capped, d_max=1, hub_cap=10).answer([Query("?", topic=0)])
+    assert "pog.branches" not in capped.order, "ten edges need no first cut"
+    assert capped.count("pog.best.fallback") >= 1
+
+
+def test_several_topics_are_joined_in_the_order_of_the_chain(toy_graph: KnowledgeGraph) -> None:
+    plan = {"chain": ["Berlin", "its country", "Paris"], "sub_questions": ["a", "b"]}
+    script = Script(pog__plan=plan, pog__judge=NO, pog__answer={"answer": "France"})
+    query = Query("What lies between it and Berlin?", topic=toy_graph.entity_index("par"))
+    (found,) = rival(toy_graph, script, keep=80, branches=80).answer([query])
+    assert script.of("pog.plan")[0]["topics"] == ["Paris", "Berlin"]
+    for path in script.of("pog.judge")[-1]["paths"][:1]:
+        assert path.startswith("Berlin -> ")
+        assert "Paris" in path
+    assert in_order([1, 2, 3], ["A", "B", "C"], ["see c", "then a"]) == [3, 2, 1]
+    assert (found.answer, found.provenance) == ("France", "terminal")
+
+
+def test_only_what_is_near_all_topics_is_left(make_graph: MakeGraph) -> None:
+    graph = make_graph(9, 1, [(i, 0, i + 1) for i in range(8)])
+    system = rival(graph, Script(), d_max=3)
+    assert system._subgraph([4]).inside.nonzero()[0].tolist() == [1, 2, 3, 4, 5, 6, 7]  # 3
+    assert system._subgraph([3, 5]).inside.nonzero()[0].tolist() == [2, 3, 4, 5, 6]  # 4
+    assert system._subgraph([0, 8]).inside.nonzero()[0].tolist() == [0, 8]
+
+
+def test_predicted_entities_add_paths(toy_graph: KnowledgeGraph) -> None:
+    script = Script(
+        pog__plan=PLAN,
+        pog__best=take("-> Rhine"),
+        pog__judge=lambda data: {"sufficient": "Rhine" in str(data["paths"]), "answer": "Rhein"},
+        pog__predict={"names": ["Rhine", "Rhinestone cowboy", "", "Rhine"]},
+    )
+    system = rival(toy_graph, script, d_max=2, hub_cap=1)
+    (found,) = system.answer([Query("capital?", topic=toy_graph.entity_index("par"))])
+    assert (found.answer, found.answer_entity) == ("Rhein", toy_graph.entity_index("rhi"))  # by its alias
+    assert found.provenance == "stopped"
+    assert "pog.predict" in script.order  # 8
+
+
+def test_then_one_hop_further_then_its_own_knowledge(toy_graph: KnowledgeGraph) -> None:
+    script = Script(
+        pog__plan={"chain": [], "sub_questions": []},
+        pog__judge=NO,
+        pog__predict={"names": []},
+        pog__answer={"answer": "Europe"},
+    )
+    system = rival(toy_graph, script, d_max=1)
+    (found,) = system.answer([Query("?", topic=toy_graph.entity_index("par"))])
+    # 5 to 7 with one hop, 8 without names, 9, 10
+    asked = [step for step in script.order if step not in ("pog.best", "pog.branches")]
+    assert asked == [
+        "pog.plan",
+        "pog.summary",
+        "pog.judge",
+        "pog.predict",
+        "pog.summary",
+        "pog.judge",
+        "pog.answer",
+    ]
+    before, after = (data["paths"] for data in script.of("pog.judge"))
+    assert after[: len(before)] == before
+    assert len(before) < len(after) <= 10
+    assert {path.count("->") // 2 for path in after} == {1, 2}
+    assert (found.answer, found.provenance) == ("Europe", "terminal")
+    assert found.answer_entity == toy_graph.entity_index("eu")
+
+
+def test_no_topic_and_no_edges(toy_graph: KnowledgeGraph) -> None:
+    script = Script(pog__answer={"answer": "Atlantis"})
+    queries = [Query("who?"), Query("where?", topic=toy_graph.entity_index("lone"))]
+    for found in rival(toy_graph, script).answer(queries):
+        assert (found.answer, found.provenance, found.paths) == ("Atlantis", "image_only", ())
+    assert script.count("pog.plan.fallback") == 2
+    (silent,) = rival(toy_graph, Script()).answer([Query("who?")])
+    assert (silent.answer, silent.provenance) == ("", "abstained")
+
+
+def test_neither_order_nor_batch_changes_an_answer(toy_graph: KnowledgeGraph) -> None:
+    script = Script(pog__plan=PLAN, pog__judge=NO, pog__answer={"answer": "euro"})
+    queries = [Query(f"{id}?", topic=toy_graph.entity_index(id)) for id in ("fr", "eu", "lone")]
+    whole = rival(toy_graph, script).answer(queries)
+    assert free_of_time(whole) == free_of_time(
+        rival(toy_graph, script, batch_size=1).answer(queries[::-1])[::-1]
+    )
+
+
+@given(st.text(max_size=12), st.lists(st.text(max_size=12), max_size=4))
+def test_cosines_of_names_are_cosines(name: str, others: list[str]) -> None:
+    found = tf_idf(name, [*others, name])
+    assert all(-1e-9 <= cosine <= 1 + 1e-9 for cosine in found)
+    assert found[-1] == pytest.approx(1) or not name.strip()
+
+
+def test_names_that_share_little_are_far_apart() -> None:
+    near, far, folded = tf_idf("Rhine", ["Rhone", "Danube", "RHINE"])
+    assert far == 0
+    assert 0 < near < 0.8
+    assert folded == pytest.approx(1)
+
+
+def test_distinct_keeps_the_first() -> None:
+    paths = [Path((0, 1), (0,), 0.5), Path((0, 2), (0,)), Path((0, 1), (0,), 0.1)]
+    assert distinct(paths) == paths[:2]
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"d_max": 0}, {"keep": 0}, {"hub_cap": 0}, {"combined": 0}, {"branches": 2}]
+)
+def test_values_that_cannot_work_are_refused(toy_graph: KnowledgeGraph, wrong: dict[str, int]) -> None:
+    with pytest.raises(ConfigError, match="system"):
+        rival(toy_graph, Script(), **wrong)
