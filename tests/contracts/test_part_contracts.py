@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from vispath_lit.kg.frontier import expand
 from vispath_lit.launch.config import conf_dir, load_config
 from vispath_lit.launch.parts import World, make_parts, make_system, make_world
 from vispath_lit.protocols import Backbone, System
-from vispath_lit.types import Analysis, Intents, Paths, Query, Rows, States
+from vispath_lit.types import Analysis, Cost, Intents, Paths, Query, Question, Rows, States
 
 PLANETS = Path(__file__).parents[2] / "examples" / "planets"
 DATA = ["data=custom", f"data.graph={PLANETS / 'graph'}", f"data.questions={PLANETS / 'questions.jsonl'}"]
@@ -246,10 +247,11 @@ def test_a_judge_weighs_the_kept_paths(choice: str, world: World, queries: list[
 def systems(world: World) -> dict[str, System]:
     """Every system with the fixed and with the learned parts, built once."""
     made = {}
-    for name in choices("system"):
-        for group in ("fixed", "learned"):
+    for group in ("fixed", "learned"):
+        parts = build(world, f"parts={group}")
+        for name in choices("system"):
             config = load_config("eval", [f"system={name}", f"parts={group}", "parts/texts=exact"])
-            made[f"{name}, {group}"] = make_system(config.system, world, build(world, f"parts={group}"))
+            made[f"{name}, {group}"] = make_system(config.system, world, parts)
     return made
 
 
@@ -266,6 +268,24 @@ def test_a_system_answers_each_query_once_in_order(
             assert silent == (one.answer == "")
             assert 0 <= one.confidence <= 1
             assert all(path.entities[0] == query.topic for path in one.paths)
+
+
+def test_no_system_sees_more_than_words_pixels_and_a_granted_start(
+    systems: dict[str, System], world: World
+) -> None:
+    assert world.source is not None
+    questions = world.source.questions("train")[:3]
+    stripped = [Question(id=f"x{i}", text=q.text, image=q.image) for i, q in enumerate(questions)]
+    asked = [to_query(question, world.graph) for question in questions]
+    bare = [to_query(question, world.graph) for question in stripped[::-1]]
+    for name, system in systems.items():
+        found, same = system.answer([*asked, Query("?")]), system.answer(bare)[::-1]
+        assert len(found) == 4
+        assert [replace(one, cost=Cost()) for one in found[:3]] == [
+            replace(one, cost=Cost()) for one in same
+        ], name
+        assert all((one.provenance in ("abstained", "failed")) == (one.answer == "") for one in found), name
+        assert not any(one.provenance == "failed" for one in found), name
 
 
 @pytest.mark.parametrize("choice", choices("parts/selector"))

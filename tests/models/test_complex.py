@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from torch_geometric.nn.kge import ComplEx
 
@@ -19,6 +19,7 @@ MakeGraph = Callable[[int, int, Iterable[tuple[int, int, int]]], KnowledgeGraph]
 SMALL = ComplexSettings(dim=16, epochs=60, batch=16, negatives=16, lr=0.2)
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.integers(1, 6), st.integers(0, 2**31 - 1))
 def test_both_products_are_the_real_part_of_the_trilinear_one(dim: int, seed: int) -> None:
     rng = np.random.default_rng(seed)

@@ -28,7 +28,7 @@ class Script:
     """
 
     def __init__(self, **steps: Answer) -> None:
-        self.steps = {name.replace("__", "."): answer for name, answer in steps.items()}
+        self.steps = dict(steps)
         self.asked: list[tuple[str, dict[str, Any]]] = []
         self.requests: list[ChatRequest[Any]] = []
         self.model = ScriptedModel(self._said)
@@ -54,7 +54,7 @@ class Script:
         return [name for name, _ in self.asked]
 
     def count(self, name: str) -> int:
-        """A count of the back end, such as `tog.judge.fallback`."""
+        """A count of the back end, such as `tog_judge.fallback`."""
         return self.client.usage().get(name, 0)
 
 

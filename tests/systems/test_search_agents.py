@@ -79,20 +79,20 @@ def test_an_entity_without_edges_has_a_page_without_facts(toy_graph: KnowledgeGr
 
 def test_it_plans_searches_and_answers(toy_graph: KnowledgeGraph) -> None:
     script = Script(
-        omnisearch__plan=in_turn(
+        omnisearch_plan=in_turn(
             plan("search_by_picture", sub_question="which country?"),
             plan("search_words", "France", "its capital?"),
             plan("search_pictures", "Germany"),
             plan("answer"),
         ),
-        omnisearch__answer={"answer": "Paris"},
+        omnisearch_answer={"answer": "Paris"},
     )
     (found,) = agent(OmniSearch, toy_graph, script).answer([Query(QUESTION, PICTURE)])
-    assert script.order == ["omnisearch.plan"] * 4 + ["omnisearch.answer"]
+    assert script.order == ["omnisearch_plan"] * 4 + ["omnisearch_answer"]
     assert (found.answer, found.provenance) == ("Paris", "terminal")
     assert found.answer_entity == toy_graph.entity_index("par")
     assert [toy_graph.entity_id(one.entity) for one in found.candidates] == ["fr", "de"]
-    shown = script.of("omnisearch.plan")
+    shown = script.of("omnisearch_plan")
     assert [data["rounds_left"] for data in shown] == [5, 4, 3, 2]
     assert shown[1]["found"][0]["sub_question"] == "which country?"
     assert shown[1]["found"][0]["pages"][0]["title"] == "France"
@@ -102,30 +102,30 @@ def test_it_plans_searches_and_answers(toy_graph: KnowledgeGraph) -> None:
 
 
 def test_rounds_end_and_are_each_questions_own(toy_graph: KnowledgeGraph) -> None:
-    script = Script(omnisearch__plan=plan("search_words", "Paris"), omnisearch__answer={"answer": "x"})
+    script = Script(omnisearch_plan=plan("search_words", "Paris"), omnisearch_answer={"answer": "x"})
     system = agent(OmniSearch, toy_graph, script, rounds=3, batch_size=1)
     for found in system.answer([Query("a", PICTURE), Query("b", PICTURE)]):
         assert found.cost.vlm_calls == 4, "the second question has as many rounds as the first"
-    assert [data["rounds_left"] for data in script.of("omnisearch.plan")] == [3, 2, 1, 3, 2, 1]
+    assert [data["rounds_left"] for data in script.of("omnisearch_plan")] == [3, 2, 1, 3, 2, 1]
 
 
 def test_a_plan_that_cannot_be_read_asks_for_the_answer(toy_graph: KnowledgeGraph) -> None:
-    script = Script(omnisearch__plan=plan("dance"), omnisearch__answer={"answer": "France"})
+    script = Script(omnisearch_plan=plan("dance"), omnisearch_answer={"answer": "France"})
     (found,) = agent(OmniSearch, toy_graph, script).answer([Query(QUESTION)])
     assert (found.answer, found.provenance) == ("France", "image_only")
-    assert script.order == ["omnisearch.plan", "omnisearch.answer"]
-    assert script.count("omnisearch.plan.fallback") == 1
+    assert script.order == ["omnisearch_plan", "omnisearch_answer"]
+    assert script.count("omnisearch_plan.fallback") == 1
     (silent,) = agent(OmniSearch, toy_graph, Script()).answer([Query(QUESTION, PICTURE)])
     assert silent.provenance == "abstained"
 
 
 def test_a_search_by_a_picture_that_is_not_there_finds_nothing(toy_graph: KnowledgeGraph) -> None:
     script = Script(
-        omnisearch__plan=in_turn(plan("search_by_picture"), plan("search_words"), plan("answer")),
-        omnisearch__answer={"answer": "?"},
+        omnisearch_plan=in_turn(plan("search_by_picture"), plan("search_words"), plan("answer")),
+        omnisearch_answer={"answer": "?"},
     )
     (found,) = agent(OmniSearch, toy_graph, script).answer([Query(QUESTION)])
-    assert [data["pages"] for data in script.of("omnisearch.answer")[0]["found"]] == [[], []]
+    assert [data["pages"] for data in script.of("omnisearch_answer")[0]["found"]] == [[], []]
     assert (found.provenance, found.candidates) == ("image_only", ())
 
 
@@ -134,13 +134,13 @@ def test_a_search_by_a_picture_that_is_not_there_finds_nothing(toy_graph: Knowle
 
 def test_it_reasons_searches_once_by_picture_and_by_words(toy_graph: KnowledgeGraph) -> None:
     script = Script(
-        mmsearch__turn=in_turn(turn(image=True), turn(text="France"), turn(answer="Paris")),
-        mmsearch__summary={"text": "Paris is its capital."},
+        mmsearch_turn=in_turn(turn(image=True), turn(text="France"), turn(answer="Paris")),
+        mmsearch_summary={"text": "Paris is its capital."},
     )
     (found,) = agent(MMSearchR1, toy_graph, script).answer([Query(QUESTION, PICTURE)])
-    assert script.order == ["mmsearch.turn", "mmsearch.turn", "mmsearch.summary", "mmsearch.turn"]
+    assert script.order == ["mmsearch_turn", "mmsearch_turn", "mmsearch_summary", "mmsearch_turn"]
     assert (found.answer, found.provenance, found.statement) == ("Paris", "stopped", "Paris is its capital.")
-    last = script.of("mmsearch.turn")[-1]
+    last = script.of("mmsearch_turn")[-1]
     assert last["searched"][0]["image_search"] == [
         {"page": 1, "title": "France"},
         {"page": 2, "title": "Germany"},
@@ -148,7 +148,7 @@ def test_it_reasons_searches_once_by_picture_and_by_words(toy_graph: KnowledgeGr
     assert last["searched"][1] == {"text_search": "France", "summary": "Paris is its capital."}
     assert last["turns_left"] == 1
     assert [len(request.images) for request in script.requests] == [1, 3, 0, 3], "thumbnails lie beside"
-    assert script.of("mmsearch.summary")[0]["query"] == "France"
+    assert script.of("mmsearch_summary")[0]["query"] == "France"
     assert [toy_graph.entity_id(one.entity) for one in found.candidates] == ["fr", "de"]
     assert (found.cost.vlm_calls, found.cost.llm_calls) == (3, 1)
 
@@ -166,32 +166,32 @@ def test_it_reasons_searches_once_by_picture_and_by_words(toy_graph: KnowledgeGr
     ids=["none", "a second image search", "two", "two with the image", "unreadable", "blank"],
 )
 def test_malformed_tags_end_the_conversation(toy_graph: KnowledgeGraph, last: Any) -> None:
-    script = Script(mmsearch__turn=in_turn(turn(image=True), last, last))
+    script = Script(mmsearch_turn=in_turn(turn(image=True), last, last))
     (found,) = agent(MMSearchR1, toy_graph, script).answer([Query(QUESTION, PICTURE)])
     assert (found.answer, found.provenance) == ("", "abstained")
-    assert len(script.of("mmsearch.turn")) == 2
+    assert len(script.of("mmsearch_turn")) == 2
 
 
 def test_the_last_turn_must_answer(toy_graph: KnowledgeGraph) -> None:
-    script = Script(mmsearch__turn=turn(text="Paris"))
+    script = Script(mmsearch_turn=turn(text="Paris"))
     (found,) = agent(MMSearchR1, toy_graph, script).answer([Query(QUESTION, PICTURE)])
     assert found.provenance == "abstained"
-    assert script.order.count("mmsearch.turn") == 3
-    assert script.count("mmsearch.summary.fallback") == 3
-    assert "Paris" in str(script.of("mmsearch.turn")[1]["searched"][0]["summary"]), "the facts as they are"
+    assert script.order.count("mmsearch_turn") == 3
+    assert script.count("mmsearch_summary.fallback") == 3
+    assert "Paris" in str(script.of("mmsearch_turn")[1]["searched"][0]["summary"]), "the facts as they are"
 
 
 # Zero-shot
 
 
 def test_zero_shot_sees_picture_and_question_alone(toy_graph: KnowledgeGraph) -> None:
-    script = Script(zero_shot__answer={"answer": " City of Light. "})
+    script = Script(zero_shot_answer={"answer": " City of Light. "})
     system = ZeroShot(toy_graph, script.client)
     topic = toy_graph.entity_index("fr")
     with_picture, without = system.answer([Query(QUESTION, PICTURE, topic), Query(QUESTION)])
     assert (with_picture.answer, with_picture.provenance) == ("City of Light.", "image_only")
     assert with_picture.answer_entity == toy_graph.entity_index("par"), "an alias, a full stop aside"
-    assert script.of("zero_shot.answer") == [{"question": QUESTION}] * 2
+    assert script.of("zero_shot_answer") == [{"question": QUESTION}] * 2
     assert (with_picture.cost.vlm_calls, without.cost.vlm_calls, without.cost.llm_calls) == (1, 0, 1)
     assert with_picture.candidates == ()
     (silent,) = ZeroShot(toy_graph, Script().client).answer([Query(QUESTION)])

@@ -19,7 +19,6 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from vispath_lit.chat.quoting import Data
 from vispath_lit.errors import ConfigError
 from vispath_lit.kg.folding import fold
 from vispath_lit.kg.names import NameIndex
@@ -190,7 +189,7 @@ def converse(chat: ChatBackend, talks: Sequence[Talk]) -> list[Prediction]:
     return [done[i] for i in range(len(talks))]
 
 
-def numbered(texts: Sequence[str]) -> list[dict[str, Data]]:
+def numbered(texts: Sequence[str]) -> list[dict[str, object]]:
     """The texts as items with numbers from 1, by which a model names them."""
     return [{"number": number, "text": text} for number, text in enumerate(texts, 1)]
 

@@ -25,7 +25,6 @@ import numpy as np
 from pydantic import BaseModel
 
 from vispath_lit.chat.prompt import Prompt
-from vispath_lit.chat.quoting import Data
 from vispath_lit.errors import ConfigError
 from vispath_lit.kg.frontier import follow
 from vispath_lit.kg.names import NameIndex
@@ -50,7 +49,7 @@ class Inference(BaseModel):
 
 
 EXTRACT = Prompt(
-    step="mindmap.entities",
+    step="mindmap_entities",
     instructions="""
 `names` are the things that `question` speaks of by name: people, places, works, kinds of things. Write
 each as the question does. A thing that is only shown in a picture, or only asked for, has no name there
@@ -59,7 +58,7 @@ and is left out.
     reply=Names,
 )
 PATHS = Prompt(
-    step="mindmap.paths",
+    step="mindmap_paths",
     instructions="""
 Put `paths` of a knowledge graph into plain sentences, number by number, and add nothing that they do not
 say. `text` holds the sentences.
@@ -68,7 +67,7 @@ say. `text` holds the sentences.
     max_tokens=512,
 )
 NEIGHBOURS = Prompt(
-    step="mindmap.neighbours",
+    step="mindmap_neighbours",
     instructions="""
 Put `neighbours`, lines of a knowledge graph with an entity, a relation and what it leads to, into plain
 sentences, number by number, and add nothing that they do not say. `text` holds the sentences.
@@ -77,7 +76,7 @@ sentences, number by number, and add nothing that they do not say. `text` holds 
     max_tokens=512,
 )
 ANSWER = Prompt(
-    step="mindmap.answer",
+    step="mindmap_answer",
     instructions="""
 Answer `question`, which is about `start` where that is not empty, from `path_evidence`,
 `neighbour_evidence` and what you know. `inference_chain` tells step by step how the evidence leads to the
@@ -145,7 +144,7 @@ class MindMap(Conversational):
                 kinds.append(kind)
         replies = (yield requests) if requests else []
         told |= {kind: reply.text.strip() or told[kind] for kind, reply in zip(kinds, replies, strict=True)}
-        data: dict[str, Data] = {"question": query.text, "start": start, **told}
+        data: dict[str, object] = {"question": query.text, "start": start, **told}
         nothing = Inference(answer="", inference_chain="", decision_tree="")
         (said,) = yield [ANSWER.request(data, nothing, query)]  # 8
         return self.predicted(

@@ -18,7 +18,6 @@ from PIL.Image import Image
 from pydantic import BaseModel
 
 from vispath_lit.chat.prompt import Prompt
-from vispath_lit.chat.quoting import Data
 from vispath_lit.errors import ConfigError
 from vispath_lit.kg.store import KnowledgeGraph
 from vispath_lit.protocols import ChatBackend, Grounder, TextEncoder, TextProvider
@@ -37,7 +36,7 @@ class Turn(BaseModel):
 
 
 TURN = Prompt(
-    step="mmsearch.turn",
+    step="mmsearch_turn",
     instructions="""
 Answer `question` about the picture. `searched` lists what was found so far. In `reason` think about what
 is known and what is missing. Then do exactly one of three things and leave the other two empty:
@@ -48,7 +47,7 @@ a name and not a sentence. `turns_left` turns are left, the last of which must a
     reply=Turn,
 )
 SUMMARY = Prompt(
-    step="mmsearch.summary",
+    step="mmsearch_summary",
     instructions="""
 Sum up what `pages`, found for `query`, tell about `question`: facts that matter, with names as they are
 written there, and nothing else. `text` holds the summary.
@@ -92,13 +91,13 @@ class MMSearchR1(Conversational):
         return [self._talk(query) for query in queries]
 
     def _talk(self, query: Query) -> Talk:
-        searched: list[Data] = []
+        searched: list[object] = []
         pictures: dict[str, Image | None] = {"of the question": query.image}
         looked: list[Candidate] | None = None
         told: list[str] = []
         answer = ""
         for left in range(self.turns, 0, -1):
-            data: dict[str, Data] = {"question": query.text, "searched": searched, "turns_left": left}
+            data: dict[str, object] = {"question": query.text, "searched": searched, "turns_left": left}
             (turn,) = yield [TURN.request(data, MALFORMED, query, pictures)]  # 1
             tags = [turn.image_search, bool(turn.text_search.strip()), bool(turn.answer.strip())]
             if sum(tags) != 1 or (turn.image_search and looked is not None):  # 5
@@ -113,7 +112,7 @@ class MMSearchR1(Conversational):
                 searched.append({"image_search": titles(pages)})
                 continue
             pages = self.tools.by_words(turn.text_search)  # 3
-            shown: dict[str, Data] = {"question": query.text, "query": turn.text_search}
+            shown: dict[str, object] = {"question": query.text, "query": turn.text_search}
             shown["pages"] = [page.data() for page in pages]
             plain = "; ".join(fact for page in pages for fact in page.facts) or "nothing was found"
             (summary,) = yield [SUMMARY.request(shown, Told(text=plain), query)]
@@ -127,6 +126,6 @@ class MMSearchR1(Conversational):
         )
 
 
-def titles(pages: Sequence[Page]) -> list[Data]:
+def titles(pages: Sequence[Page]) -> list[object]:
     """The pages of an image search: number and title; thumbnails lie beside them."""
     return [{"page": number, "title": page.title} for number, page in enumerate(pages, 1)]

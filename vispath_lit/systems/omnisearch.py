@@ -21,7 +21,6 @@ from typing import Literal
 from pydantic import BaseModel
 
 from vispath_lit.chat.prompt import Prompt
-from vispath_lit.chat.quoting import Data
 from vispath_lit.errors import ConfigError
 from vispath_lit.kg.store import KnowledgeGraph
 from vispath_lit.protocols import ChatBackend, Grounder, TextEncoder, TextProvider
@@ -40,7 +39,7 @@ class Action(BaseModel):
 
 
 PLAN = Prompt(
-    step="omnisearch.plan",
+    step="omnisearch_plan",
     instructions="""
 You answer `question` about the picture by searching a collection of pages, one search at a time. `found`
 lists earlier sub-questions with their pages; `rounds_left` searches are left.
@@ -54,7 +53,7 @@ none.
     reply=Action,
 )
 ANSWER = Prompt(
-    step="omnisearch.answer",
+    step="omnisearch_answer",
     instructions="""
 Answer `question` about the picture from `found`, pages that were searched for it, and what you know.
 `answer` is a name, not a sentence.
@@ -98,12 +97,12 @@ class OmniSearch(Conversational):
         return [self._talk(query) for query in queries]
 
     def _talk(self, query: Query) -> Talk:
-        found: list[Data] = []
+        found: list[object] = []
         seen: dict[int, Page] = {}
         looked: list[Candidate] = []
         picture = {"of the question": query.image}
         for left in range(self.rounds, 0, -1):
-            data: dict[str, Data] = {"question": query.text, "found": found, "rounds_left": left}
+            data: dict[str, object] = {"question": query.text, "found": found, "rounds_left": left}
             (plan,) = yield [PLAN.request(data, ENOUGH, query, picture)]  # 1 and 2
             if plan.action == "answer":
                 break

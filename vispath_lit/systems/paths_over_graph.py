@@ -41,7 +41,6 @@ from pydantic import BaseModel
 from torch import Tensor
 
 from vispath_lit.chat.prompt import Prompt
-from vispath_lit.chat.quoting import Data
 from vispath_lit.errors import ConfigError
 from vispath_lit.kg.folding import fold
 from vispath_lit.kg.frontier import expand
@@ -79,7 +78,7 @@ class Plan(BaseModel):
 
 
 PLAN = Prompt(
-    step="pog.plan",
+    step="pog_plan",
     instructions="""
 `question` is to be answered by walking a knowledge graph from `topics`. `chain` names in order what is
 passed through: the first topic, then what each step reaches, and last the answer's kind; topics stand in
@@ -88,7 +87,7 @@ it by their names. `sub_questions` holds one question for each topic: what the w
     reply=Plan,
 )
 BRANCHES = Prompt(
-    step="pog.branches",
+    step="pog_branches",
     instructions="""
 Which of `paths` of a knowledge graph may help with `question` and `sub_questions`? `numbers` names at
 most `most` of them, the best first; paths that leave the topic of the question are left out.
@@ -96,7 +95,7 @@ most `most` of them, the best first; paths that leave the topic of the question 
     reply=Numbers,
 )
 BEST = Prompt(
-    step="pog.best",
+    step="pog_best",
     instructions="""
 Which of `paths` of a knowledge graph lead to the answer of `question`? Weigh each as a whole against `chain`.
 `numbers` names at most `most` of them, the best first.
@@ -104,7 +103,7 @@ Which of `paths` of a knowledge graph lead to the answer of `question`? Weigh ea
     reply=Numbers,
 )
 SUMMARY = Prompt(
-    step="pog.summary",
+    step="pog_summary",
     instructions="""
 Sum up what `paths` of a knowledge graph tell about `question`: the facts that matter, with the names as
 they are written there, and nothing else. `text` holds the summary.
@@ -113,7 +112,7 @@ they are written there, and nothing else. `text` holds the summary.
     max_tokens=384,
 )
 JUDGE = Prompt(
-    step="pog.judge",
+    step="pog_judge",
     instructions="""
 Do `paths` and their `summary`, with what you know, suffice to answer `question` and each of `sub_questions`?
 `sufficient` says so; `answer` is then the answer, a name and not a sentence, and else empty.
@@ -121,7 +120,7 @@ Do `paths` and their `summary`, with what you know, suffice to answer `question`
     reply=Verdict,
 )
 PREDICT = Prompt(
-    step="pog.predict",
+    step="pog_predict",
     instructions="""
 `paths` of a knowledge graph were not enough to answer `question`. Which entities, by what you know, are
 likely to be its answer or to lie on the way to it? `names` holds their names, the likeliest first.
@@ -129,7 +128,7 @@ likely to be its answer or to lie on the way to it? `names` holds their names, t
     reply=Names,
 )
 ANSWER = Prompt(
-    step="pog.answer",
+    step="pog_answer",
     instructions="""
 Answer `question` from `paths` of a knowledge graph and what you know. `answer` is a name, not a sentence.
 """,
@@ -374,7 +373,7 @@ class Asked:
         """L: the steps of the chain, one where there is none."""
         return max(len(self.chain) - 1, 1)
 
-    def about(self, rival: PathsOverGraph, paths: Sequence[Path]) -> dict[str, Data]:
+    def about(self, rival: PathsOverGraph, paths: Sequence[Path]) -> dict[str, object]:
         """What the prompts show."""
         return {
             "question": self.query.text,

@@ -9,7 +9,6 @@ from pathlib import Path as FilePath
 import torch
 from PIL import Image
 
-from vispath_lit.chat.quoting import Data
 from vispath_lit.errors import ConfigError, DataError
 from vispath_lit.kg.frontier import expand
 from vispath_lit.kg.images import load_image
@@ -39,7 +38,7 @@ class Page:
     facts: tuple[str, ...] = ()
     thumbnail: Image.Image | None = None
 
-    def data(self) -> dict[str, Data]:
+    def data(self) -> dict[str, object]:
         """As a prompt shows it, without the picture."""
         return {"title": self.title, "kind": self.kind, "text": self.text, "facts": list(self.facts)}
 

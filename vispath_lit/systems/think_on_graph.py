@@ -26,7 +26,6 @@ import xxhash
 from pydantic import BaseModel
 
 from vispath_lit.chat.prompt import Prompt
-from vispath_lit.chat.quoting import Data
 from vispath_lit.errors import ConfigError
 from vispath_lit.kg.frontier import follow
 from vispath_lit.kg.store import KnowledgeGraph
@@ -52,7 +51,7 @@ class Picks(BaseModel):
 
 
 RELATIONS = Prompt(
-    step="tog.relations",
+    step="tog_relations",
     instructions="""
 `question` is answered by walking a knowledge graph; the walk began at `start` and stands at `entity`. Which
 of `relations` are worth walking next? Pick at most `width` of them by number and give each a score from 0
@@ -62,7 +61,7 @@ to 1; the scores add up to 1.
     temperature=TEMPERATURE,
 )
 ENTITIES = Prompt(
-    step="tog.entities",
+    step="tog_entities",
     instructions="""
 `question` is answered by walking a knowledge graph; the walk began at `start`, and the step from `entity`
 along `relation` leads to `entities`. Give those that may help a score from 0 to 1, by number; the scores add
@@ -73,7 +72,7 @@ up to 1.
     temperature=TEMPERATURE,
 )
 JUDGE = Prompt(
-    step="tog.judge",
+    step="tog_judge",
     instructions="""
 `question` is about `start`. Do `facts`, with what you know, suffice to answer it? `sufficient` says so;
 `answer` is then the answer, a name and not a sentence, and else empty.
@@ -81,14 +80,14 @@ JUDGE = Prompt(
     reply=Verdict,
 )
 FROM_FACTS = Prompt(
-    step="tog.from_facts",
+    step="tog_from_facts",
     instructions="""
 `question` is about `start`. Answer it from `facts` and what you know. `answer` is a name, not a sentence.
 """,
     reply=Said,
 )
 THOUGHT = Prompt(
-    step="tog.thought",
+    step="tog_thought",
     instructions="""
 Think step by step about `question`, which is about `start` where that is not empty. `answer` is then the
 answer alone: a name, not a sentence.
@@ -155,7 +154,7 @@ class ThinkOnGraph(Conversational):
                 break
             kept = [*frontier, *kept]
             facts = list(dict.fromkeys([*facts, *(self._last(path) for path in frontier)]))
-            known: dict[str, Data] = {"question": query.text, "start": start, "facts": facts}
+            known: dict[str, object] = {"question": query.text, "start": start, "facts": facts}
             (verdict,) = yield [JUDGE.request(known, Verdict(sufficient=False, answer=""), query)]  # 7
             if verdict.sufficient and verdict.answer.strip():
                 return self.predicted(
@@ -243,7 +242,7 @@ class ThinkOnGraph(Conversational):
     def _pick_relations(
         self, query: Query, start: str, path: Path, relations: Sequence[int]
     ) -> ChatRequest[Picks]:
-        data: dict[str, Data] = {
+        data: dict[str, object] = {
             "question": query.text,
             "start": start,
             "entity": self.graph.label(path.end),
@@ -256,7 +255,7 @@ class ThinkOnGraph(Conversational):
         self, query: Query, start: str, path: Path, relation: int, tails: Sequence[int]
     ) -> ChatRequest[Picks]:
         even = [Pick(number=i + 1, score=1 / len(tails)) for i in range(len(tails))]
-        data: dict[str, Data] = {
+        data: dict[str, object] = {
             "question": query.text,
             "start": start,
             "entity": self.graph.label(path.end),

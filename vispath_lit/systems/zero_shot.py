@@ -11,7 +11,7 @@ from vispath_lit.systems.conversation import Conversational, Said, Talk
 from vispath_lit.types import Query
 
 PROMPT = Prompt(
-    step="zero_shot.answer",
+    step="zero_shot_answer",
     instructions="""
 Answer `question`; where there is a picture, it is about that. Think about each step that leads to the answer.
 `answer` is then the answer alone, as short as possible: a name, not a sentence.
