@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import time
+from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
+from typer.core import TyperGroup
 
 from vispath_lit.errors import DataError
 from vispath_lit.kg.faults import OnError
@@ -20,10 +22,22 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     add_completion=False,
 )
+
+
+class ReportGroup(TyperGroup):
+    """`vispath report RUN` is `vispath report show RUN`."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        named = args and (args[0] in self.commands or args[0] == "--help")
+        return super().parse_args(ctx, args if named else ["show", *args])
+
+
+report_app = typer.Typer(help="Tables of finished runs.", cls=ReportGroup)
 kg_app = typer.Typer(help="Build a graph store and look at it.", no_args_is_help=True)
 data_app = typer.Typer(help="Build the embedded data and look at questions.", no_args_is_help=True)
 app.add_typer(kg_app, name="kg")
 app.add_typer(data_app, name="data")
+app.add_typer(report_app, name="report")
 out = Console()
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
@@ -33,6 +47,25 @@ Transfer = Annotated[bool, typer.Option("--transfer", help="Allow a graph that t
 Overrides = Annotated[
     list[str] | None, typer.Option("--set", help="A config override such as parts/texts=exact; repeatable.")
 ]
+
+
+class Given(StrEnum):
+    """What the questions of a run granted."""
+
+    nothing = "nothing"
+    start = "start"
+    start_and_depth = "start_and_depth"
+
+
+class Form(StrEnum):
+    """How a table is printed."""
+
+    md = "md"
+    tex = "tex"
+    html = "html"
+
+
+Format = Annotated[Form, typer.Option("--format", help="How it is printed.")]
 
 
 @app.command()
@@ -242,7 +275,7 @@ def ablate(
         raise typer.Exit(1)
 
 
-@app.command("report")
+@report_app.command("show")
 def report_run(
     run: Annotated[Path, typer.Argument(help="A run folder.")] = Path("outputs/latest"),
     markdown: Annotated[bool, typer.Option("--markdown", help="Every metric with intervals.")] = False,
@@ -267,6 +300,63 @@ def report_run(
         print(shown)
     else:
         out.print(shown)
+
+
+@report_app.command("compare")
+def report_compare(
+    runs: Annotated[
+        list[Path], typer.Argument(metavar="RUN RUN...", help="Run folders; all against the first.")
+    ],
+    metric: Annotated[str, typer.Option(help="Such as hits@1, f1, path_hit@3 or sbert@0.3.")] = "hits@1",
+    given: Annotated[Given, typer.Option(help="What the questions granted.")] = Given.nothing,
+    form: Format = Form.md,
+    out_folder: Annotated[
+        Path | None, typer.Option("--out", help="Also written here as md, tex, html.")
+    ] = None,
+) -> None:
+    """Any runs on the same questions: the difference to the first, paired, with intervals.
+
+    vispath report compare outputs/eval/A outputs/eval/B --given start
+    """
+    from vispath_lit.evaluation.paper import comparison_sheet
+    from vispath_lit.evaluation.sheets import WRITERS, write_sheet
+    from vispath_lit.launch.paper_tables import read_runs
+    from vispath_lit.launch.testing import PROTOCOLS
+
+    protocol = "" if given is Given.nothing else PROTOCOLS[given.value]
+    sheet = comparison_sheet(read_runs(runs), metric, protocol)
+    if out_folder is not None:
+        write_sheet(sheet, out_folder, "comparison")
+    print(WRITERS[form.value](sheet), end="")
+
+
+@report_app.command("table")
+def report_table(
+    kind: Annotated[str, typer.Argument(help="main, backbones, grounding, ablation, cost or beam.")],
+    runs: Annotated[
+        list[Path] | None, typer.Argument(metavar="[RUN...]", help="Run folders; none runs what is missing.")
+    ] = None,
+    overrides: Overrides = None,
+    vary: Annotated[list[str] | None, typer.Option(help="KEY=A,B: a run for each; repeatable.")] = None,
+    metric: Annotated[str | None, typer.Option(help="In place of the paper's sbert@0.3.")] = None,
+    form: Format = Form.md,
+    out_folder: Annotated[
+        Path, typer.Option("--out", help="Where tables and new runs go; one that holds some goes on.")
+    ] = Path("outputs/tables"),
+) -> None:
+    """One of the paper's tables: II main, III, IV backbones, V grounding, VI ablation, VII cost, Fig. 4 beam.
+
+    vispath report table main outputs/eval/A outputs/eval/B
+
+    vispath report table beam --set ckpt_path=best --set data.split=val
+    """
+    from vispath_lit.evaluation.sheets import WRITERS
+    from vispath_lit.launch.main import quiet
+    from vispath_lit.launch.paper_tables import make_table
+
+    quiet()
+    sheet = make_table(kind, runs or (), out_folder, overrides or (), vary or (), metric)
+    print(WRITERS[form.value](sheet), end="")
 
 
 def _plain(text: str) -> str:

@@ -1,0 +1,188 @@
+"""The paper's tables on the ten-entity example: from finished runs, and by running what is missing."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from vispath_lit.cli import app
+from vispath_lit.errors import ConfigError, DataError
+from vispath_lit.evaluation import paper
+from vispath_lit.launch.config import load_config
+from vispath_lit.launch.evaluate import evaluate_run
+from vispath_lit.launch.paper_tables import SHEETS, make_table, plan, read_run, read_runs
+
+PLANETS = Path(__file__).parents[2] / "examples" / "planets"
+DATA = [
+    "data=custom",
+    f"data.graph={PLANETS / 'graph'}",
+    f"data.questions={PLANETS / 'questions.jsonl'}",
+    "parts/texts=exact",
+]
+
+
+def evaluate(folder: Path, *overrides: str) -> Path:
+    asked = [*DATA, f"run_dir={folder}", *overrides]
+    evaluate_run(load_config("eval", asked), asked)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """VisPath with fixed parts, twice, and Think-on-Graph with a scripted model."""
+    root = tmp_path_factory.mktemp("runs")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("VISPATH_CACHE", str(root / "cache"))
+        return [
+            evaluate(root / "full"),
+            evaluate(root / "narrow", "parts.search.m3=1", "parts.search.validation=false"),
+            evaluate(root / "tog", "system=tog", "chat=scripted"),
+        ]
+
+
+@pytest.mark.parametrize("kind", sorted(SHEETS))
+def test_each_table_is_one_command(kind: str, runs: list[Path], tmp_path: Path) -> None:
+    sheet = make_table(kind, runs, tmp_path)
+    assert sheet.lines
+    for ending in ("md", "tex", "html"):
+        assert (tmp_path / f"{kind}.{ending}").stat().st_size > 100
+
+
+def test_the_main_table_says_who_was_given_what(runs: list[Path], tmp_path: Path) -> None:
+    sheet = make_table("main", runs, tmp_path)
+    names = [line.cells[0] for line in sheet.lines]
+    assert names == ["vispath (full)", "vispath (narrow)", "Think-on-Graph, start given"]
+    metrics = json.loads((runs[0] / "metrics.json").read_text())
+    low, high = metrics["intervals"]["overall"]["sbert@0.3"]
+    value = metrics["overall"]["sbert@0.3"]
+    assert sheet.lines[0].cells[-1] == f"{100 * value:.1f} [{100 * low:.1f}, {100 * high:.1f}]"
+    assert any("gold start" in note for note in sheet.notes)
+    assert not any(line.published for line in sheet.lines), "no data set of the paper's"
+
+
+def test_published_rows_stand_beside_the_papers_own_data(runs: list[Path], tmp_path: Path) -> None:
+    theirs = shutil.copytree(runs[0], tmp_path / "theirs")
+    metrics = json.loads((theirs / "metrics.json").read_text())
+    (theirs / "metrics.json").write_text(json.dumps(metrics | {"data": "ReasonVQA"}))
+    lines = make_table("main", [theirs], tmp_path).lines
+    assert [line.cells[-1] for line in lines if line.cells[0].startswith("VisPath (GPT-4o)")] == ["68.0"]
+    assert sum(line.published for line in lines) == 12
+    assert sum(line.published for line in make_table("grounding", [theirs], tmp_path).lines) == 4
+    assert not any(line.published for line in make_table("main", [theirs], tmp_path, metric="hits@1").lines)
+
+
+def test_the_cost_table_measures_and_cites(runs: list[Path], tmp_path: Path) -> None:
+    lines = {line.cells[0]: line.cells for line in make_table("cost", runs, tmp_path).lines}
+    assert lines["vispath (full)"][1:4] == ("0.0", "0.0", "0")
+    assert float(lines["Think-on-Graph, start given"][1]) > 1
+    assert lines["VisPath (GPT-4o-mini), as published"][1:4] == ("5.8", "5.2", "3600")
+
+
+def test_the_beam_table_varies_one_setting_at_a_time(runs: list[Path]) -> None:
+    settings = [line.cells[:2] for line in paper.beam_sheet(read_runs(runs[:2])).lines]
+    assert ("M3 = 1", "") in settings
+    assert ("M3 = 3", "yes") in settings
+    bare = read_run(runs[0])
+    with pytest.raises(DataError, match="none of the runs"):
+        paper.beam_sheet([paper.Run(bare.folder, "x", {}, bare.metrics)])
+
+
+def test_runs_are_compared_question_by_question(runs: list[Path], tmp_path: Path) -> None:
+    asked = ["report", "compare", *map(str, runs), "--metric", "hits@1", "--out", str(tmp_path)]
+    found = CliRunner().invoke(app, asked)
+    assert found.exit_code == 0, found.output
+    rows = [line.split(" | ") for line in found.stdout.splitlines() if line.startswith("| ")]
+    assert len(rows) == 4
+    assert rows[1][-2:] == ["", " |"] or rows[1][-2].strip() == ""
+    assert "[" in rows[2][-2], "an interval of the difference"
+    assert (tmp_path / "comparison.tex").is_file()
+    given = CliRunner().invoke(
+        app, ["report", "compare", *map(str, runs[:2]), "--given", "start", "--format", "html"]
+    )
+    assert given.stdout.startswith("<!doctype html>")
+    assert "start given" in given.stdout
+
+
+def test_a_run_is_still_reported_without_a_word_between(runs: list[Path]) -> None:
+    for asked in (["report", str(runs[0])], ["report", "show", str(runs[0])]):
+        found = CliRunner().invoke(app, [*asked, "--json"])
+        assert json.loads(found.stdout)["system"] == "vispath"
+    assert "compare" in CliRunner().invoke(app, ["report", "--help"]).stdout
+
+
+def test_what_is_missing_is_run_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("VISPATH_CACHE", str(tmp_path / "cache"))
+    asked = ["report", "table", "grounding", "--out", str(tmp_path / "tables")]
+    for override in [*DATA, "given=[]"]:
+        asked += ["--set", override]
+    found = CliRunner().invoke(app, asked)
+    assert found.exit_code == 0, found.output
+    assert [
+        line.split(" | ")[2] for line in found.stdout.splitlines() if line.startswith("| validation")
+    ] == ["no", "yes"]
+    stamps = {file: file.stat().st_mtime_ns for file in tmp_path.glob("tables/*/metrics.json")}
+    assert len(stamps) == 2
+    assert CliRunner().invoke(app, asked).exit_code == 0
+    assert {file: file.stat().st_mtime_ns for file in stamps} == stamps
+    with pytest.raises(DataError, match="none of the runs"):
+        make_table("grounding", [], tmp_path / "tables", [*DATA, "seed=1"])
+
+
+def test_plans() -> None:
+    assert list(plan("main", DATA, [])) == ["vispath"]
+    talking = plan("main", [*DATA, "chat=scripted"], [])
+    assert {"vispath", "tog", "pog", "mindmap", "zero_shot", "omnisearch", "mmsearch_r1"} <= set(talking)
+    assert "embedkgqa" not in talking
+    assert next(iter(plan("ablation", [], []))) == "full system"
+    beam = plan("beam", DATA, [])
+    assert "m1 15" in beam
+    assert beam["m3 5"] == [*DATA, "parts.search.m3=5"]
+    assert len(beam) == 1 + 2 * 3 or len(beam) == 1 + 2 + 2 + 2
+    assert list(plan("backbones", [], ["chat.model=a,b", "chat.vision_model=c"])) == [
+        "model a, vision_model c",
+        "model b, vision_model c",
+    ]
+    for wrong in (["chat.model"], ["=a"], ["k="]):
+        with pytest.raises(ConfigError, match="--vary"):
+            plan("backbones", [], wrong)
+    with pytest.raises(ConfigError, match="which models"):
+        plan("backbones", [], [])
+
+
+def test_odd_runs_are_refused_in_one_line(runs: list[Path], tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="cannot be read"):
+        read_run(tmp_path)
+    cases: dict[str, Any] = {"empty": "", "list": "[]", "bare": '{"system": "x"}', "null": "null"}
+    for name, content in cases.items():
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "metrics.json").write_text(content)
+        with pytest.raises(DataError):
+            read_run(tmp_path / name)
+    broken = shutil.copytree(runs[0], tmp_path / "broken")
+    (broken / "config.yaml").write_text("a: [")
+    with pytest.raises(DataError, match="damaged"):
+        read_run(broken)
+    hollow = shutil.copytree(runs[0], tmp_path / "hollow")
+    metrics = json.loads((hollow / "metrics.json").read_text())
+    (hollow / "metrics.json").write_text(
+        json.dumps(metrics | {"cost": {}, "overall": {"questions": 1}, "by_hop": []})
+    )
+    for kind in ("cost", "main"):
+        with pytest.raises(DataError, match="run it again"):
+            make_table(kind, [hollow], tmp_path / "out")
+    with pytest.raises(ConfigError, match="no table is called 'x'"):
+        make_table("x", runs, tmp_path)
+    with pytest.raises(ConfigError, match="not both"):
+        make_table("main", runs, tmp_path, ["seed=1"])
+    with pytest.raises(ConfigError, match="no metric 'x'"):
+        make_table("main", runs, tmp_path, metric="x")
+    shorter = shutil.copytree(runs[1], tmp_path / "shorter")
+    lines = (shorter / "predictions.jsonl").read_text().splitlines(keepends=True)
+    (shorter / "predictions.jsonl").write_text("".join(lines[1:]))
+    with pytest.raises(DataError, match="not about the same questions"):
+        paper.comparison_sheet(read_runs([runs[0], shorter]))

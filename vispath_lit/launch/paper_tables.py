@@ -1,0 +1,214 @@
+"""Makes the paper's tables: reads finished runs, or runs what is missing; writes Markdown, LaTeX, HTML.
+
+FOLDER/
+    <name>/              one run each (`vispath report table ... --out FOLDER` again goes on where it stopped)
+    <table>.{md,tex,html}
+"""
+
+from __future__ import annotations
+
+import inspect
+import itertools
+import re
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from hydra.utils import get_class
+from omegaconf import OmegaConf
+
+from vispath_lit.errors import ConfigError, DataError, VisPathError
+from vispath_lit.evaluation import paper
+from vispath_lit.evaluation.sheets import Sheet, write_sheet
+from vispath_lit.launch.config import conf_dir, load_config
+from vispath_lit.launch.evaluate import evaluate_run
+from vispath_lit.launch.main import report
+from vispath_lit.launch.record import read_metrics
+from vispath_lit.progress import console
+
+# A plan: run name to overrides of conf/eval.yaml.
+Plan = dict[str, list[str]]
+BEAM = ("parts.search.m1=15,30,60", "parts.search.m3=1,3,5", "parts.search.d_max=2,3,4")
+WITHOUT = {
+    "without graph-aware validation": ["parts.search.validation=false"],
+    "without visual intent": ["parts/intent=fixed"],
+    "without chain pruning": ["parts.search.chain_pruning=false"],
+    "without evidence checking": ["parts.search.evidence_checking=false"],
+}
+SHEETS: dict[str, Callable[[Sequence[paper.Run]], Sheet]] = {
+    "main": paper.main_sheet,
+    "backbones": paper.backbones_sheet,
+    "grounding": paper.grounding_sheet,
+    "ablation": paper.ablation_sheet,
+    "cost": paper.cost_sheet,
+    "beam": paper.beam_sheet,
+}
+
+
+def read_run(folder: Path, label: str | None = None) -> paper.Run:
+    """A finished run, called by its system's name where no label is given.
+
+    Raises:
+        DataError: no finished run there, or files that are not as a run writes them.
+    """
+    metrics = read_metrics(folder)
+    file = folder / "config.yaml"
+    try:
+        config = OmegaConf.to_container(OmegaConf.load(file)) if file.is_file() else {}
+    except Exception as error:  # yaml and OmegaConf raise each their own
+        raise DataError(f"{file} is damaged: {error}") from error
+    wrong = [key for key in ("data", "split", "overall", "by_hop", "intervals", "cost") if key not in metrics]
+    if wrong or not isinstance(config, dict):
+        raise DataError(f"{folder}: its files are not as a run writes them ({wrong or 'config.yaml'})")
+    name = label or str(metrics["system"])
+    return paper.Run(folder, name, {str(key): value for key, value in config.items()}, metrics)
+
+
+def read_runs(folders: Sequence[Path]) -> list[paper.Run]:
+    """Several runs; those of one system are told apart by their folder's name."""
+    runs = [read_run(folder) for folder in folders]
+    names = [run.label for run in runs]
+    return [
+        read_run(run.folder, f"{run.label} ({run.folder.name})") if names.count(run.label) > 1 else run
+        for run in runs
+    ]
+
+
+def make_table(
+    kind: str,
+    runs: Sequence[Path],
+    out: Path,
+    overrides: Sequence[str] = (),
+    vary: Sequence[str] = (),
+    metric: str | None = None,
+) -> Sheet:
+    """One of the paper's tables, written into `out`.
+
+    Args:
+        kind: a key of `SHEETS`.
+        runs: finished run folders; empty runs what the table needs, below `out`.
+        overrides: of `conf/eval.yaml`, for all of these runs.
+        vary: `KEY=A,B`: a run for each value, of several keys each combination; `beam` varies one at a time.
+        metric: that the table shows; default the paper's SBERT@0.3.
+
+    Raises:
+        ConfigError: an unknown table, or settings that cannot be varied.
+    """
+    if kind not in SHEETS:
+        raise ConfigError(f"no table is called {kind!r}; there are {list(SHEETS)}")
+    if runs and (overrides or vary):
+        raise ConfigError("settings make no difference to finished runs: name runs, or settings, not both")
+    found = read_runs(runs) if runs else _run_all(plan(kind, overrides, vary), out)
+    if not found:
+        raise DataError(f"none of the runs of the table {kind} succeeded; see above")
+    try:
+        sheet = SHEETS[kind](found) if metric is None else _with_metric(kind, found, metric)
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        raise DataError(
+            f"a run's metrics.json is not as a run writes it ({error!r}): run it again"
+        ) from error
+    files = write_sheet(sheet, out, kind)
+    console.print(f"tables: {', '.join(map(str, files))}", highlight=False, soft_wrap=True)
+    return sheet
+
+
+def _with_metric(kind: str, runs: Sequence[paper.Run], metric: str) -> Sheet:
+    if kind in ("grounding", "cost"):
+        raise ConfigError(f"the table {kind} has its own columns; leave the metric out")
+    known = runs[0].metrics["overall"]
+    if metric not in known:
+        raise ConfigError(f"no metric {metric!r}; the runs have {sorted(known)}")
+    makers: dict[str, Callable[[Sequence[paper.Run], str], Sheet]] = {
+        "main": paper.main_sheet,
+        "backbones": paper.backbones_sheet,
+        "ablation": paper.ablation_sheet,
+        "beam": paper.beam_sheet,
+    }
+    return makers[kind](runs, metric)
+
+
+def plan(kind: str, overrides: Sequence[str], vary: Sequence[str]) -> Plan:
+    """The runs that a table needs: the first is the one that the others are compared with."""
+    base = list(overrides)
+    if vary or kind == "beam":
+        varied = [_values(one) for one in (vary or BEAM)]
+        if kind == "beam":  # one setting at a time beside the defaults
+            default = load_config("eval", base)
+            singles = [
+                [(key, value)]
+                for key, values in varied
+                for value in values
+                if str(OmegaConf.select(default, key)) != value
+            ]
+            return {"default": base} | {_named(pairs): [*base, *_settings(pairs)] for pairs in singles}
+        pairs = [[(key, value) for value in values] for key, values in varied]
+        return {_named(one): [*base, *_settings(one)] for one in itertools.product(*pairs)}
+    if kind == "grounding":
+        return {f"validation {v}": [*base, f"parts.search.validation={v}"] for v in ("false", "true")}
+    if kind == "ablation":
+        return {"full system": base} | {name: [*base, *without] for name, without in WITHOUT.items()}
+    if kind == "backbones":
+        raise ConfigError("say which models: --vary chat.model=ONE,OTHER, or name finished runs")
+    return _systems(base)
+
+
+def _systems(base: Sequence[str]) -> Plan:
+    """The systems of conf/system that can run so: prompted ones with a language model, trained ones never.
+
+    A system with weights of its own needs its own checkpoint: its run is named with the others.
+    """
+    talks = any(one.startswith("chat=") and one != "chat=none" for one in base)
+    found: Plan = {}
+    for file in sorted((conf_dir() / "system").glob("*.yaml")):
+        target = get_class(str(OmegaConf.select(OmegaConf.load(file), "_target_")))
+        parameters = inspect.signature(target).parameters
+        if not hasattr(target, "fit") and (talks or "chat" not in parameters):
+            found[file.stem] = [*base, f"system={file.stem}"]
+    return found
+
+
+def _values(text: str) -> tuple[str, list[str]]:
+    key, _, values = text.partition("=")
+    found = [value for value in values.split(",") if value]
+    if not key or len(found) < 1:
+        raise ConfigError(f"--vary {text!r}: expected KEY=VALUE,VALUE")
+    return key, found
+
+
+def _settings(pairs: Sequence[tuple[str, str]]) -> list[str]:
+    return [f"{key}={value}" for key, value in pairs]
+
+
+def _named(pairs: Sequence[tuple[str, str]]) -> str:
+    return ", ".join(f"{key.rpartition('.')[2]} {value}" for key, value in pairs)
+
+
+def _run_all(plan: Plan, out: Path) -> list[paper.Run]:
+    """The finished runs of a plan; one that fails is told and left out, the others go on."""
+    found = []
+    for label, overrides in plan.items():
+        folder = out / re.sub(r"[^A-Za-z0-9._-]+", "_", label)
+        try:
+            if not _done(folder, overrides):
+                console.rule(label)
+                asked = [*overrides, f"run_dir={folder.absolute()}"]
+                evaluate_run(load_config("eval", asked), asked)
+                (folder / "overrides.txt").write_text("\n".join(overrides), encoding="utf8")
+            found.append(read_run(folder, label))
+        except VisPathError as error:
+            report(error)
+    return found
+
+
+def _done(folder: Path, overrides: Sequence[str]) -> bool:
+    """Whether this very run is there.
+
+    Raises:
+        ConfigError: another one is.
+    """
+    mark = folder / "overrides.txt"
+    if not mark.is_file() or not (folder / "metrics.json").is_file():
+        return False
+    before = mark.read_text(encoding="utf8").splitlines()
+    if before != list(overrides):
+        raise ConfigError(f"{folder} holds a run with other settings, {before}: name another folder (--out)")
+    return True
