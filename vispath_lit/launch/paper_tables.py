@@ -160,8 +160,9 @@ def _systems(base: Sequence[str]) -> Plan:
     found: Plan = {}
     for file in sorted((conf_dir() / "system").glob("*.yaml")):
         target = get_class(str(OmegaConf.select(OmegaConf.load(file), "_target_")))
-        parameters = inspect.signature(target).parameters
-        if not hasattr(target, "fit") and (talks or "chat" not in parameters):
+        chat = inspect.signature(target).parameters.get("chat")
+        silent = chat is None or chat.default is not inspect.Parameter.empty
+        if not hasattr(target, "fit") and (talks or silent):
             found[file.stem] = [*base, f"system={file.stem}"]
     return found
 
