@@ -220,6 +220,55 @@ def data_atlas(
         out.print(statistics_table(found["questions"]["splits"]))
 
 
+@data_app.command("bench")
+def data_bench(
+    graph: Annotated[Path, typer.Argument(help="A graph folder or a built store, with reference images.")],
+    folder: Annotated[Path, typer.Argument(metavar="OUT", help="Where store and questions go.")],
+    questions: Annotated[int, typer.Option("-n", "--questions", help="In all, at most.", min=1)] = 2000,
+    hops: Annotated[str, typer.Option(help="Weights by number of hops.")] = "2:500,3:1200,4:300",
+    relations: Annotated[
+        Path | None, typer.Option(help="A TOML file of phrases for relations, types and the start.")
+    ] = None,
+    starts: Annotated[int, typer.Option(help="Entities that are looked at, at most.", min=1)] = 8000,
+    repeat: Annotated[bool, typer.Option("--repeat", help="A relation may come twice on a path.")] = False,
+    seed: Annotated[int, typer.Option(help="Of everything that is chosen.", min=0)] = 0,
+    as_json: Json = False,
+) -> None:
+    """Make multi-hop questions about pictures on any graph, as VisPath-Bench was made.
+
+    vispath data bench MYGRAPH bench
+
+    python train.py data=custom data.graph=bench/store data.questions=bench/questions
+    """
+    from vispath_lit.data.bench.gold import BenchPlan, parse_hops
+    from vispath_lit.data.bench.make import make_bench
+    from vispath_lit.data.bench.phrases import read_phrases
+    from vispath_lit.data.bench.statistics import table_one
+    from vispath_lit.evaluation.charts import alone
+    from vispath_lit.evaluation.lengths import length_chart
+    from vispath_lit.kg.cached import store_of
+    from vispath_lit.kg.store import KnowledgeGraph
+    from vispath_lit.launch.config import cache_dir
+
+    plan = BenchPlan(questions, parse_hops(hops), starts, repeat=repeat, seed=seed)
+    opened = KnowledgeGraph.open(store_of(graph, cache_dir()))
+    phrases = None if relations is None else read_phrases(relations, opened)
+    found = make_bench(opened, folder, plan, phrases)
+    chart = length_chart(found["all"]["question_lengths"])
+    (folder / "question_lengths.svg").write_text(alone(chart), encoding="utf8")
+    if as_json:
+        print(json.dumps(found, ensure_ascii=False))
+        return
+    out.print(table_one({**found["splits"], "all": found["all"]}))
+    for count, wanted in found["wanted"].items():
+        if (got := found["all"]["hops"].get(count, 0)) < wanted:
+            out.print(f"{got} of {wanted} questions of {count} hops: the graph has no more under the caps")
+    if told := found["left_out"]["named_start_or_answer"]:
+        out.print(f"{told} questions are left out: their words would name start or answer")
+    own = found["all"]["own_picture_in_graph"]
+    out.print(f"{own} questions show their start's only picture, which stays in the graph")
+
+
 @data_app.command("show")
 def data_show(
     questions: Annotated[Path, typer.Argument(help="A question file.")],

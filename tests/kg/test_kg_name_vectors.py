@@ -126,7 +126,7 @@ def test_lists_find_what_a_plain_product_finds(tmp_path: Path) -> None:
     vectors = (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float32)
     queries = vectors[::30] + 0.02 * rng.normal(size=(100, DIM)).astype(np.float32)
     chunks = ((np.arange(i, i + 500), vectors[i : i + 500]) for i in range(0, 3000, 500))
-    write(tmp_path, train(vectors, list_count(3000)), chunks, None)
+    write(tmp_path, train(vectors, list_count(3000)), chunks, None, tmp_path)
     alive = np.ones(3000, dtype=bool)
     alive[:30] = False
     found = MappedLists(tmp_path, DIM, 3000, alive)
@@ -187,6 +187,20 @@ def test_a_grown_graph_embeds_only_new_names(tmp_path: Path, size: int, more: in
     assert held <= set(after)
     fresh = NameIndex(late, Hashed(), None, aliases=True).search(after, k=1)
     assert [m[0].entity for m in fresh] == [m[0].entity for m in found]
+
+
+@pytest.mark.usefixtures("small")
+def test_a_moved_cache_is_whole_and_stdout_stays_clean(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    graph = graph_of(tmp_path / "g", syllables(300))
+    expected = NameIndex(graph, Hashed(), tmp_path / "cache").search(["banor"], k=5)
+    assert capfd.readouterr().out == ""
+    (tmp_path / "cache").rename(tmp_path / "moved")
+    again = Hashed()
+    assert NameIndex(graph, again, tmp_path / "moved").search(["banor"], k=5) == expected
+    assert again.encoded == ["banor"]
+    assert capfd.readouterr().out == ""
 
 
 @pytest.mark.usefixtures("small")

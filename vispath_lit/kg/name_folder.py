@@ -85,7 +85,7 @@ def make(folder: Path, graph: KnowledgeGraph, encoder: TextEncoder, aliases: boo
     """Writes `folder` beside its place, then renames it."""
     made = Path(tempfile.mkdtemp(prefix=".making-", dir=folder.parent))
     try:
-        _Maker(made, graph, encoder, aliases).make(_earlier(folder))
+        _Maker(made, folder, graph, encoder, aliases).make(_earlier(folder))
         shutil.rmtree(folder, ignore_errors=True)
         made.replace(folder)
     finally:
@@ -102,7 +102,10 @@ def _earlier(folder: Path) -> Path | None:
 class _Maker:
     """Fills one folder."""
 
-    def __init__(self, made: Path, graph: KnowledgeGraph, encoder: TextEncoder, aliases: bool) -> None:
+    def __init__(
+        self, made: Path, home: Path, graph: KnowledgeGraph, encoder: TextEncoder, aliases: bool
+    ) -> None:
+        self.home = home
         self.made, self.graph, self.encoder, self.aliases = made, graph, encoder, aliases
         self.texts = NameTexts(graph)
 
@@ -161,14 +164,14 @@ class _Maker:
         sample = np.concatenate([vectors for _, vectors in parts])
         numbers = np.arange(len(table))
         batches = self._embedded(table, numbers, "embedding entity names")
-        name_lists.write(self.made, name_lists.train(sample, lists), batches, None)
+        name_lists.write(self.made, name_lists.train(sample, lists), batches, None, self.home)
         return len(table)
 
     def _grown(self, table: NameTable, before: tuple[Path, NameTable, Manifest]) -> int:
         folder, old, manifest = before
         new = np.arange(len(old), len(table))
         batches = self._embedded(table, new, "embedding new entity names")
-        name_lists.write(self.made, name_lists.read_empty(folder), batches, folder)
+        name_lists.write(self.made, name_lists.read_empty(folder), batches, folder, self.home)
         log.info(
             "%d names taken over from an earlier graph, %d new",
             int((table.place[: len(old)] != GONE).sum()),

@@ -6,7 +6,11 @@ query. What is in memory while building is one shard.
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
 import math
+import os
+import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -23,7 +27,6 @@ LISTS, DATA, EMPTY = "lists.faiss", "lists.ivfdata", "empty.faiss"
 SHARD = 131_072  # names a shard: some 52 MB for 384 dimensions
 SAMPLE = 40  # names a list that its centre is learned from
 ROUNDS = 10  # of k-means
-MAPPED = faiss.IO_FLAG_READ_ONLY | faiss.IO_FLAG_ONDISK_SAME_DIR
 
 
 def list_count(names: int) -> int:
@@ -53,19 +56,22 @@ def train(sample: Floats, lists: int) -> Any:
     return index
 
 
-def write(folder: Path, empty: Any, batches: Iterator[tuple[Ints, Floats]], before: Path | None) -> None:
+def write(
+    folder: Path, empty: Any, batches: Iterator[tuple[Ints, Floats]], before: Path | None, home: Path
+) -> None:
     """Writes `folder`'s lists: those of an earlier folder, and the numbered vectors of `batches`.
 
     Args:
+        home: where the folder will lie.
         empty: trained lists without names.
         before: a folder whose lists were trained alike, or None.
     """
     faiss.write_index(empty, str(folder / EMPTY))
-    parts = [] if before is None else [faiss.read_index(str(before / LISTS), MAPPED)]
+    parts = [] if before is None else [_mapped(before)]
     shards = _shards(folder, empty, batches)
     try:
         parts += [faiss.read_index(str(shard), faiss.IO_FLAG_MMAP) for shard in shards]
-        _merge(folder, empty, parts)
+        _merge(folder, empty, parts, home)
     finally:
         del parts
         for shard in shards:
@@ -90,17 +96,52 @@ def _write_shard(shard: Any, folder: Path, shards: list[Path]) -> None:
     faiss.write_index(shard, str(shards[-1]))
 
 
-def _merge(folder: Path, empty: Any, parts: Sequence[Any]) -> None:
+def _merge(folder: Path, empty: Any, parts: Sequence[Any], home: Path) -> None:
     """One file of lists from those of all parts, copied through mapped pages."""
     whole = faiss.clone_index(empty)
     lists = faiss.OnDiskInvertedLists(whole.nlist, whole.code_size, str(folder / DATA))
     pointers = faiss.InvertedListsPtrVector()
     for part in parts:
         pointers.push_back(part.invlists)
-    whole.ntotal = lists.merge_from_multiple(pointers.data(), pointers.size(), False)
+    with _stdout_on_stderr():
+        whole.ntotal = lists.merge_from_multiple(pointers.data(), pointers.size(), False)
+    lists.filename = str(home / DATA)
     whole.replace_invlists(lists, False)
     faiss.write_index(whole, str(folder / LISTS))
     whole.replace_invlists(None, False)
+
+
+def _mapped(folder: Path) -> Any:
+    """The index of a folder with its lists mapped.
+
+    They are looked for where the folder was made; a folder that was moved looks beside its index, of which
+    faiss tells on stdout.
+    """
+    index = None
+    with contextlib.suppress(RuntimeError):
+        index = faiss.read_index(str(folder / LISTS), faiss.IO_FLAG_READ_ONLY)
+    if index is not None and faiss.downcast_InvertedLists(index.invlists).filename == str(folder / DATA):
+        return index
+    with _stdout_on_stderr():
+        return faiss.read_index(
+            str(folder / LISTS), faiss.IO_FLAG_READ_ONLY | faiss.IO_FLAG_ONDISK_SAME_DIR
+        )
+
+
+@contextlib.contextmanager
+def _stdout_on_stderr() -> Iterator[None]:
+    """faiss tells the size of every file on stdout, which is for results."""
+    flush = ctypes.CDLL(None).fflush  # of C's own buffers
+    sys.stdout.flush()
+    flush(None)
+    kept = os.dup(1)
+    try:
+        os.dup2(2, 1)
+        yield
+        flush(None)
+    finally:
+        os.dup2(kept, 1)
+        os.close(kept)
 
 
 def read_empty(folder: Path) -> Any:
@@ -120,7 +161,7 @@ class MappedLists:
     """
 
     def __init__(self, folder: Path, dim: int, names: int, alive: NDArray[np.bool_] | None) -> None:
-        index = faiss.read_index(str(folder / LISTS), MAPPED)
+        index = _mapped(folder)
         if not isinstance(index, faiss.IndexIVFScalarQuantizer) or (index.d, index.ntotal) != (dim, names):
             raise ValueError(f"lists of {index.ntotal} x {index.d}, expected {names} x {dim}")
         self._index = index

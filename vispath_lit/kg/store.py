@@ -140,6 +140,10 @@ class KnowledgeGraph:
         """A whole text column (`id`, `label`, `aliases`, `type`, `description`) as a mapped Arrow array."""
         return self._entities[name]
 
+    def relation_column(self, name: str) -> Any:
+        """A whole text column of the relations (`id`, `label`, `inverse_label`) as a mapped Arrow array."""
+        return self._relations[name]
+
     def _cell(self, name: str, entity: int) -> Any:
         if not 0 <= entity < self.num_entities:  # Arrow would count a negative index from the end.
             raise UnknownEntityError(f"entity index {entity}; expected 0 to {self.num_entities - 1}")

@@ -8,7 +8,7 @@ import pytest
 
 from vispath_lit.data.atlas.questions.make import make_questions
 from vispath_lit.data.atlas.questions.plan import HELD_OUT_RELATIONS, Plan
-from vispath_lit.data.atlas.questions.select import Caps
+from vispath_lit.data.bench.select import Caps
 from vispath_lit.data.questions import read_questions
 from vispath_lit.kg.frontier import follow
 from vispath_lit.kg.store import KnowledgeGraph

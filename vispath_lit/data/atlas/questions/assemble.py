@@ -12,7 +12,7 @@ from vispath_lit.data.atlas.questions.drafts import Draft
 from vispath_lit.data.atlas.questions.pictures import Arrow, Strip, Task
 from vispath_lit.data.atlas.questions.plan import SPLITS, Plan
 from vispath_lit.data.atlas.questions.starts import Starts
-from vispath_lit.data.atlas.questions.walks import Walks, nearer_through_inverse
+from vispath_lit.data.bench.walks import Walks, nearer_through_inverse
 from vispath_lit.kg.store import KnowledgeGraph
 from vispath_lit.types import Question
 

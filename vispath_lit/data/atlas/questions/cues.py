@@ -17,9 +17,9 @@ import numpy as np
 
 from vispath_lit.data.atlas.flags import COLOURS
 from vispath_lit.data.atlas.questions.pictures import Arrow, Strip
-from vispath_lit.data.atlas.questions.select import Pick
 from vispath_lit.data.atlas.questions.starts import POOLS, Starts, pool_of
-from vispath_lit.data.atlas.questions.walks import Walks
+from vispath_lit.data.bench.select import Pick
+from vispath_lit.data.bench.walks import Walks
 from vispath_lit.errors import DataError
 from vispath_lit.kg.store import KnowledgeGraph
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -12,8 +11,9 @@ from vispath_lit.data.atlas.questions.cues import CuePick, Pair
 from vispath_lit.data.atlas.questions.paraphrases import paraphrased
 from vispath_lit.data.atlas.questions.pictures import Arrow, Strip
 from vispath_lit.data.atlas.questions.plan import SPLITS
-from vispath_lit.data.atlas.questions.select import Pick
 from vispath_lit.data.atlas.questions.wording import Worded, Writer
+from vispath_lit.data.bench.leaks import tells
+from vispath_lit.data.bench.select import Pick
 from vispath_lit.kg.store import KnowledgeGraph
 
 TRIES = 20
@@ -52,7 +52,11 @@ class Drafter:
         """Up to `count` of the picks in words written by hand for their paths."""
         rng = np.random.default_rng([self._seed, 500])
         chosen = paraphrased(picks, self._relations, rng)
-        kept = [Draft(pick, text, True) for pick, text in chosen if not self._tells(text, pick.entities[-1])]
+        kept = [
+            Draft(pick, text, True)
+            for pick, text in chosen
+            if not tells(self._graph, text, pick.entities[-1])
+        ]
         return kept[:count]
 
     def pairs(self, pairs: Sequence[Pair], split: str) -> list[Draft]:
@@ -73,16 +77,10 @@ class Drafter:
         """
         words = writer.question(kind, relations, types)
         for _ in range(TRIES):
-            if not any(self._tells(words.text, answer) for answer in answers):
+            if not any(tells(self._graph, words.text, answer) for answer in answers):
                 break
             words = writer.question(kind, relations, types)
         return words
-
-    def _tells(self, text: str, answer: int) -> bool:
-        """Whether a name of the answer stands in the text."""
-        names = (self._graph.label(answer), *self._graph.aliases(answer))
-        pattern = "|".join(re.escape(name) for name in names if len(name) > 1)
-        return bool(pattern) and re.search(rf"(?<!\w)(?:{pattern})(?!\w)", text, re.IGNORECASE) is not None
 
     def _pair(self, pair: Pair, serial: int, writer: Writer) -> list[Draft]:
         first: CuePick = pair[0]

@@ -17,8 +17,8 @@ from vispath_lit.data.atlas.questions.plan import SPLITS, Plan
 from vispath_lit.data.atlas.questions.starts import find_starts
 from vispath_lit.data.atlas.questions.statistics import fingerprint, split_statistics, yields
 from vispath_lit.data.atlas.questions.views import ViewRanges
-from vispath_lit.data.atlas.questions.walks import Walks
 from vispath_lit.data.atlas.questions.wording import phrases
+from vispath_lit.data.bench.walks import Walks
 from vispath_lit.data.questions import write_questions
 from vispath_lit.kg.store import KnowledgeGraph
 

@@ -13,7 +13,7 @@ from importlib.resources import files
 
 import numpy as np
 
-from vispath_lit.data.atlas.questions.select import Pick
+from vispath_lit.data.bench.select import Pick
 
 Key = tuple[str, tuple[str, ...]]
 

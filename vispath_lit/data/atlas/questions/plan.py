@@ -8,9 +8,9 @@ from dataclasses import asdict, dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from vispath_lit.data.atlas.questions.select import Caps, sequence_keys
 from vispath_lit.data.atlas.questions.starts import POOLS, share
-from vispath_lit.data.atlas.questions.walks import Walks
+from vispath_lit.data.bench.select import Caps, sequence_keys
+from vispath_lit.data.bench.walks import Walks
 from vispath_lit.kg.store import KnowledgeGraph
 
 HELD_OUT_RELATIONS = (

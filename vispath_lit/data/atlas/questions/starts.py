@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 import xxhash
 
-from vispath_lit.data.atlas.questions.walks import Ints
+from vispath_lit.data.bench.walks import Ints
 from vispath_lit.kg.store import KnowledgeGraph
 
 POOLS = (("train", 60), ("val", 10), ("test", 30))

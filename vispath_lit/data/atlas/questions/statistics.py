@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 from rich.table import Table
 
-from vispath_lit.data.atlas.questions.select import sequence_keys
-from vispath_lit.data.atlas.questions.walks import Walks
+from vispath_lit.data.bench.select import sequence_keys
+from vispath_lit.data.bench.walks import Walks
 from vispath_lit.types import Question
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from vispath_lit.data.atlas.questions.walks import Ints, Walks
+from vispath_lit.data.bench.walks import Ints, Walks
 
 Wanted = Mapping[tuple[int, ...], Collection[str]]
 
@@ -131,8 +131,9 @@ def balanced_order(walks: Walks, rng: np.random.Generator) -> Ints:
 def sequence_keys(walks: Walks) -> Ints:
     """`[W]`: one integer a relation sequence (of walks with equally many steps)."""
     keys = np.zeros(len(walks), dtype=np.int64)
+    base = int(walks.relations.max(initial=0)) + 1
     for column in walks.relations.T:
-        keys = keys * 1024 + column
+        keys = keys * base + column
     return keys
 
 

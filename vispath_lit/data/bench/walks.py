@@ -6,7 +6,7 @@ so one level of a breadth-first search over all edges is one `bitwise_or.reducea
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -134,10 +134,15 @@ def extend(walks: Walks, steps: Steps) -> Walks:
     )
 
 
-def shortest_walks(graph: Graph, steps: Steps, starts: Ints, depth: int) -> list[Walks]:
+def shortest_walks(
+    graph: Graph, steps: Steps, starts: Ints, depth: int, thin: Callable[[Walks], Walks] | None = None
+) -> list[Walks]:
     """All walks of 1 to `depth` steps from `starts` that no shorter forward path undercuts.
 
     As every prefix is a shortest path too, no walk visits an entity twice or steps straight back.
+
+    Args:
+        thin: leaves out some walks of each length, before they are kept and extended; None keeps all.
 
     Returns:
         One `Walks` a length, ordered by start.
@@ -152,6 +157,7 @@ def shortest_walks(graph: Graph, steps: Steps, starts: Ints, depth: int) -> list
             walks = extend(walks, steps)
             nearer = has_bit(levels[d - 1], walks.entities[:, -1], bit_of[walks.entities[:, 0]])
             walks = walks.select(~nearer)
+            walks = walks if thin is None else thin(walks)
             found[d - 1].append(walks)
     return [Walks.join(parts) for parts in found]
 

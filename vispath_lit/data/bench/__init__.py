@@ -1,0 +1,1 @@
+"""Multi-hop questions over any graph with pictures, made as VisPath-Bench was."""
