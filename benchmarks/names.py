@@ -31,7 +31,7 @@ from torch import Tensor
 
 from vispath_lit.encoders.minilm import MiniLM
 from vispath_lit.kg.build import build
-from vispath_lit.kg.name_lists import MappedLists
+from vispath_lit.kg.name_codes import CodedNames, shortlist
 from vispath_lit.kg.name_vectors import NameVectors
 from vispath_lit.kg.store import KnowledgeGraph
 from vispath_lit.launch.config import cache_dir
@@ -135,7 +135,11 @@ def main() -> None:
     parser.add_argument("--names", type=int, default=1_000_000)
     parser.add_argument("--queries", type=int, default=1000, help="half misspelt, half paraphrased")
     parser.add_argument(
-        "--probes", type=int, nargs="*", default=[], help="lists a query looks at; default: the index's own"
+        "--shortlists",
+        type=int,
+        nargs="*",
+        default=[],
+        help="names that the bytes decide on; default: the index's own",
     )
     parser.add_argument("--encode", action="store_true", help="embed the joined names themselves")
     parser.add_argument("--threads", type=int, default=1)
@@ -164,8 +168,8 @@ def main() -> None:
             "misspelt": minilm.encode([misspelt(text, rng) for text in asked[:half]]).numpy(),
             "paraphrased": minilm.encode([paraphrased(text, aliases, rng) for text in asked[half:]]).numpy(),
         }
-        lists = vectors._index
-        own = lists.nprobe if isinstance(lists, MappedLists) else 0
+        index = vectors._index
+        own = shortlist(len(vectors.table), 10)
         report: dict[str, object] = {
             "names": len(vectors.table),
             "bytes_a_name": round(vectors.nbytes / len(vectors.table), 1),
@@ -174,13 +178,13 @@ def main() -> None:
             "peak_mb": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024),
         }
         table = Table(title=json.dumps(report))
-        for column in ("queries", "lists looked at", "recall@10", "ms a query", "CPU ms a query"):
+        for column in ("queries", "shortlist", "recall@10", "ms a query", "CPU ms a query"):
             table.add_column(column, justify="right")
         for kind, queries in kinds.items():
             tenth = exact_tenth(vectors, encoder, graph, queries)
-            for probes in chosen.probes or [own]:
-                if isinstance(lists, MappedLists):
-                    lists.nprobe = probes
+            for wide in chosen.shortlists or [own]:
+                if isinstance(index, CodedNames):
+                    index.shortlist = wide
                 vectors.nearest(queries, 10)
                 wall, cpu = time.perf_counter(), time.process_time()
                 _, numbers = vectors.nearest(queries, 10)
@@ -189,7 +193,7 @@ def main() -> None:
                     for now, then in ((time.perf_counter(), wall), (time.process_time(), cpu))
                 ]
                 share = recall(numbers, tenth, queries, encoder, graph)
-                table.add_row(kind, str(probes), f"{share:.4f}", f"{spent[0]:.2f}", f"{spent[1]:.2f}")
+                table.add_row(kind, str(wide), f"{share:.4f}", f"{spent[0]:.2f}", f"{spent[1]:.2f}")
     console.print(table)
 
 

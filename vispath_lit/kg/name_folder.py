@@ -3,7 +3,7 @@
     <names of one encoder>/<graph>/
         keys, place, indptr, owners (.npy)       the names by number (kg/name_table.py)
         vectors.npy                              float16, of fewer than FLAT_BELOW names: all are compared
-        lists.faiss, lists.ivfdata, empty.faiss  of more names: bytes in lists (kg/name_lists.py)
+        codes.npy, scale.npy, quantizer.faiss    of more names: bytes and shorter codes (kg/name_codes.py)
         manifest.json                            version, counts, sizes of the other files; written last
 
 Where the folder of another graph is there, most of whose names this graph has too (an earlier state of it,
@@ -23,7 +23,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from vispath_lit.kg import name_lists
+from vispath_lit.kg import name_codes
 from vispath_lit.kg.name_table import GONE, NameTable, NameTexts, arrays, map_table, name_table, positions
 from vispath_lit.kg.store import KnowledgeGraph
 from vispath_lit.progress import track
@@ -33,8 +33,8 @@ log = logging.getLogger(__name__)
 VERSION = 2
 CHUNK = 2048  # names embedded at once
 FLAT_BELOW = 200_000  # names; 154 MB of vectors
-GROWTH = 2  # Beyond this many times the names that centres were learned on, they are learned anew.
-KEPT = 0.75  # Share of an earlier folder's names that this graph must have for its lists to be taken over.
+GROWTH = 2  # Beyond this many times the names that the quantizer was learned on, it is learned anew.
+KEPT = 0.75  # Share of an earlier folder's names that this graph must have for its codes to be taken over.
 MANIFEST = "manifest.json"
 
 
@@ -44,7 +44,7 @@ class Manifest:
 
     Attributes:
         names: U, those that the graph no longer holds included.
-        learned_from: names of the graph on which the lists' centres were learned; 0 where there are no lists.
+        learned_from: names of the graph on which the quantizer was learned; 0 where there is none.
         sizes: bytes of the other files.
     """
 
@@ -69,7 +69,7 @@ def read_manifest(folder: Path) -> Manifest | None:
 
 
 def vectors_of(folder: Path, shape: tuple[int, int]) -> NDArray[np.float16]:
-    """The mapped vectors of a folder without lists.
+    """The mapped vectors of a folder without codes.
 
     Raises:
         ValueError: not `shape`, or not float16.
@@ -85,7 +85,7 @@ def make(folder: Path, graph: KnowledgeGraph, encoder: TextEncoder, aliases: boo
     """Writes `folder` beside its place, then renames it."""
     made = Path(tempfile.mkdtemp(prefix=".making-", dir=folder.parent))
     try:
-        _Maker(made, folder, graph, encoder, aliases).make(_earlier(folder))
+        _Maker(made, graph, encoder, aliases).make(_earlier(folder))
         shutil.rmtree(folder, ignore_errors=True)
         made.replace(folder)
     finally:
@@ -102,10 +102,7 @@ def _earlier(folder: Path) -> Path | None:
 class _Maker:
     """Fills one folder."""
 
-    def __init__(
-        self, made: Path, home: Path, graph: KnowledgeGraph, encoder: TextEncoder, aliases: bool
-    ) -> None:
-        self.home = home
+    def __init__(self, made: Path, graph: KnowledgeGraph, encoder: TextEncoder, aliases: bool) -> None:
         self.made, self.graph, self.encoder, self.aliases = made, graph, encoder, aliases
         self.texts = NameTexts(graph)
 
@@ -115,7 +112,7 @@ class _Maker:
         if len(table) < FLAT_BELOW:
             learned_from = self._flat(table, before)
         elif before is None:
-            learned_from = self._lists(table)
+            learned_from = self._coded(table)
         else:
             table = name_table(self.graph, self.aliases, before[1].keys)
             learned_from = self._grown(table, before)
@@ -157,26 +154,21 @@ class _Maker:
         vectors.flush()
         return 0
 
-    def _lists(self, table: NameTable) -> int:
-        lists = name_lists.list_count(len(table))
-        chosen = np.random.default_rng(0).permutation(len(table))[: lists * name_lists.SAMPLE]
+    def _coded(self, table: NameTable) -> int:
+        chosen = np.random.default_rng(0).permutation(len(table))[: name_codes.SAMPLE]
         parts = self._embedded(table, np.sort(chosen), "embedding a sample of names")
-        sample = np.concatenate([vectors for _, vectors in parts])
-        numbers = np.arange(len(table))
-        batches = self._embedded(table, numbers, "embedding entity names")
-        name_lists.write(self.made, name_lists.train(sample, lists), batches, None, self.home)
+        learned = name_codes.train(np.concatenate([vectors for _, vectors in parts]))
+        batches = self._embedded(table, np.arange(len(table)), "embedding entity names")
+        name_codes.write(self.made, learned, len(table), batches)
         return len(table)
 
     def _grown(self, table: NameTable, before: tuple[Path, NameTable, Manifest]) -> int:
         folder, old, manifest = before
         new = np.arange(len(old), len(table))
         batches = self._embedded(table, new, "embedding new entity names")
-        name_lists.write(self.made, name_lists.read_empty(folder), batches, folder, self.home)
-        log.info(
-            "%d names taken over from an earlier graph, %d new",
-            int((table.place[: len(old)] != GONE).sum()),
-            len(new),
-        )
+        name_codes.grow(self.made, folder, len(table), batches)
+        kept = int((table.place[: len(old)] != GONE).sum())
+        log.info("%d names taken over from an earlier graph, %d new", kept, len(new))
         return manifest.learned_from
 
     def _embedded(

@@ -28,8 +28,8 @@ class NameTable:
 
     Attributes:
         keys: `[U, 2]` uint64, a 128-bit hash of each name's bytes.
-        place: `[U]` int64, where its text stands among the graph's labels and aliases; GONE where nowhere.
-        indptr: `[U + 1]` int64 into `owners`.
+        place: `[U]` int32, where its text stands among the graph's labels and aliases; GONE where nowhere.
+        indptr: `[U + 1]` int32 into `owners`.
         owners: `[M]` int32, the entities that bear each name, ascending.
     """
 
@@ -69,8 +69,8 @@ def name_table(graph: KnowledgeGraph, aliases: bool, known: Keys | None = None) 
     pairs = np.unique(number * graph.num_entities + entities) if len(number) else number
     indptr = np.zeros(len(first) + 1, dtype=np.int64)
     np.cumsum(np.bincount(pairs // max(1, graph.num_entities), minlength=len(first)), out=indptr[1:])
-    owners = (pairs % max(1, graph.num_entities)).astype(np.int32)
-    return NameTable(keys[first], place, indptr, owners)
+    owners = pairs % max(1, graph.num_entities)
+    return NameTable(keys[first], *(array.astype(np.int32) for array in (place, indptr, owners)))
 
 
 def positions(keys: Keys, known: Keys) -> Ints:
@@ -119,7 +119,7 @@ def map_table(folder: Path, entities: int) -> NameTable:
         for name in NameTable.__slots__
     }
     table = NameTable(**found)
-    kinds = [(table.keys, "u8"), (table.place, "i8"), (table.indptr, "i8"), (table.owners, "i4")]
+    kinds = [(table.keys, "u8"), (table.place, "i4"), (table.indptr, "i4"), (table.owners, "i4")]
     if any(array.dtype != np.dtype(kind) for array, kind in kinds):
         raise ValueError("arrays of another type")
     if table.keys.shape != (len(table), 2) or table.indptr.shape != (len(table) + 1,):

@@ -16,8 +16,8 @@ import numpy as np
 from filelock import FileLock
 from numpy.typing import NDArray
 
+from vispath_lit.kg.name_codes import CodedNames
 from vispath_lit.kg.name_folder import VERSION, make, read_manifest, vectors_of
-from vispath_lit.kg.name_lists import MappedLists
 from vispath_lit.kg.name_table import GONE, NameTable, NameTexts, map_table
 from vispath_lit.kg.store import KnowledgeGraph
 from vispath_lit.protocols import TextEncoder
@@ -113,7 +113,7 @@ class NameVectors:
             if not manifest.learned_from:
                 return table, _flat(vectors_of(self.folder, (len(table), dim)))
             alive = table.place != GONE
-            return table, MappedLists(self.folder, dim, len(table), None if alive.all() else alive)
+            return table, CodedNames(self.folder, dim, len(table), None if alive.all() else alive)
         except (OSError, ValueError, EOFError, RuntimeError) as error:
             log.warning("%s is damaged (%s); the names are embedded again", self.folder, error)
             return None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from difflib import SequenceMatcher
 from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
@@ -21,6 +22,8 @@ MAX_WORDS = 8  # Words of the longest name that is looked for in a text.
 MAX_SIGNS = 16  # The same in scripts without blanks, where each sign stands for itself.
 MAX_TEXT = 20_000  # Characters of a text that are searched.
 MAX_PUNCTUATION = 3  # Signs on either side of a word that may belong to a name.
+BLIND = 0.95  # Cosine from which on two names should look alike, too,
+ALIKE = 0.5  # that is, share so much of their letters.
 MIN_LENGTH = 2  # Characters of the shortest name that counts as a mention.
 
 # Scripts written without blanks between words (Thai to Khmer, kana, Han, Hangul with its attached particles).
@@ -97,7 +100,9 @@ class NameIndex:
         for text, others in zip(texts, near, strict=True):
             same = self.bearers(text)
             entities = {match.entity for match in same}
-            found.append([*same, *(match for match in others if match.entity not in entities)][:k])
+            told = [_told_apart(text, match) for match in others if match.entity not in entities]
+            told.sort(key=lambda match: -match.score)  # stable: ties stay in the index's order
+            found.append([*same, *told][:k])
         return found
 
     def find_mentions(self, text: str) -> list[Mention]:
@@ -163,6 +168,17 @@ class NameIndex:
         """The label or alias of an entity that folds to `name`, as it is written in the graph."""
         names = (self.graph.label(entity), *self.graph.aliases(entity))
         return next(written for written in names if _equal(written, name))
+
+
+def _told_apart(text: str, match: NameMatch) -> NameMatch:
+    """The match; with the share of letters in common as its score, where the encoder cannot read them.
+
+    An encoder gives all names in a script that it does not know one vector.
+    """
+    if match.score < BLIND:
+        return match
+    alike = SequenceMatcher(None, fold(text), fold(match.name), autojunk=False).ratio()
+    return match if alike >= ALIKE else match._replace(score=alike)
 
 
 def _equal(written: str, name: str) -> bool:
