@@ -9,7 +9,9 @@ from chat_steps import Pick, request
 from PIL import Image
 
 from vispath_lit.chat.client import ChatClient
+from vispath_lit.chat.dry_run import DryRunModel
 from vispath_lit.chat.parsing import InvalidAnswerError, json_schema, parse
+from vispath_lit.chat.prompts import answerability
 from vispath_lit.chat.scripted import ScriptedModel
 from vispath_lit.errors import ConfigError
 from vispath_lit.types import ChatRequest, Cost, Query
@@ -145,6 +147,20 @@ def test_numbers_that_cannot_work_are_refused() -> None:
         ChatClient(model, max_calls=0)
     with pytest.raises(ConfigError, match=r"chat\.max_tokens is -1"):
         ChatClient(model, max_tokens=-1)
+
+
+@pytest.mark.parametrize("stops", [True, False])
+def test_a_dry_run_counts_without_a_model(stops: bool) -> None:
+    client = ChatClient(DryRunModel(stops))
+    picture = Image.new("RGB", (4, 4))
+    no = answerability.Verdict(answerable=False, answer="")
+    verdict = answerability.PROMPT.request({"question": "?"}, no)
+    replies = client.complete([request("a" * 400), request("a" * 400, image=picture)])
+    assert [reply.value.why for reply in replies] == ["fallback"] * 2
+    assert replies[1].tokens - replies[0].tokens == 1000, "a picture"
+    assert client.complete([verdict])[0].value.answerable is stops
+    assert client.usage()["requests"] == 3
+    assert client.usage()["tokens"] > client.usage()["prompt_tokens"] > 1200
 
 
 def test_an_error_of_the_code_is_no_failed_question() -> None:

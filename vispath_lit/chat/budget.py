@@ -23,6 +23,7 @@ class Budget:
         self._max_tokens = max_tokens
         self._requests = 0
         self._tokens = 0
+        self._prompt_tokens = 0
         self._hits = 0
         self._closed = ""
         self._lock = threading.Lock()
@@ -58,10 +59,11 @@ class Budget:
         with self._lock:
             self._requests -= 1
 
-    def spend_tokens(self, tokens: int) -> None:
-        """Counts the tokens of an answer that came."""
+    def spend_tokens(self, prompt: int, answer: int) -> None:
+        """Counts the tokens of an answer that came, and of its prompt."""
         with self._lock:
-            self._tokens += tokens
+            self._prompt_tokens += prompt
+            self._tokens += prompt + answer
 
     def hit(self) -> None:
         """Counts an answer that the cache had."""
@@ -69,6 +71,11 @@ class Budget:
             self._hits += 1
 
     def usage(self) -> dict[str, int]:
-        """`requests` sent, `cache_hits`, and `tokens` of the answers that came."""
+        """`requests` sent, `cache_hits`, and `tokens` of the answers that came, of them `prompt_tokens`."""
         with self._lock:
-            return {"requests": self._requests, "cache_hits": self._hits, "tokens": self._tokens}
+            return {
+                "requests": self._requests,
+                "cache_hits": self._hits,
+                "tokens": self._tokens,
+                "prompt_tokens": self._prompt_tokens,
+            }

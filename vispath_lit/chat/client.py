@@ -136,7 +136,7 @@ class ChatClient:
 
     def _fresh(self, request: ChatRequest[ReplyT], model: ChatModel, key: str) -> RawAnswer:
         answer = model.ask(request, _Counted(self._budget, self._store, key, request.step))
-        self._budget.spend_tokens(answer.prompt_tokens + answer.answer_tokens)
+        self._budget.spend_tokens(answer.prompt_tokens, answer.answer_tokens)
         self._store.put(key, answer)
         return answer
 

@@ -100,6 +100,14 @@ class ModelFiles:
             setattr(core, flag, getattr(model, flag, False))
         return core.eval()
 
+    def whole(self, kind: Any, **more: Any) -> Any:
+        """A model with its language head, or a tokenizer, by its `Auto` class.
+
+        Raises:
+            ConfigError: files that are missing or damaged.
+        """
+        return self._open(kind.from_pretrained, **more)
+
     def processor(self, config: Any) -> Any:
         """Tokenizer and image processor in the family's own processor, without its part for videos.
 

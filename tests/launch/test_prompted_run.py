@@ -1,0 +1,94 @@
+"""A whole run of the prompted system against a local server that misbehaves."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from misbehaving import serve
+
+from vispath_lit.launch.config import load_config
+from vispath_lit.launch.evaluate import evaluate_run
+
+PLANETS = Path(__file__).parents[2] / "examples" / "planets"
+KEY = "sk-not-to-be-written-anywhere"
+ANSWERS: dict[str, dict[str, Any]] = {
+    "Reference": {"expression": "the planet shown", "head": "planet"},
+    "Sketch": {"relations": ["orbits"], "depth": 2},
+    "Recognised": {"name": "Mars"},
+    "Ranking": {"ranking": [1, 2]},
+    "Intent": {"intent": "what it orbits"},
+    "Chosen": {"keep": [1, 2]},
+    "Statement": {"statement": "The planet orbits the Sun."},
+    "Verdict": {"answerable": True, "answer": "Sun"},
+    "Answer": {"answer": "Sun"},
+    "Verified": {"choice": 1},
+}
+
+
+def say(body: dict[str, Any]) -> str:
+    return json.dumps(ANSWERS[body["response_format"]["json_schema"]["name"]])
+
+
+@pytest.fixture(autouse=True)
+def key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+
+
+def run(folder: Path, url: str, *more: str) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """`python eval.py parts=prompted chat=openai ...`; its metrics and predictions."""
+    overrides = [
+        "parts=prompted",
+        "data=custom",
+        f"data.graph={PLANETS / 'graph'}",
+        f"data.questions={PLANETS / 'questions.jsonl'}",
+        "data.split=train",
+        f"cache_dir={folder / 'cache'}",
+        f"run_dir={folder / 'run'}",
+        "chat=openai",
+        f"chat.base_url={url}",
+        "chat.model=m",
+        "chat.max_wait=1",
+        *more,
+    ]
+    evaluate_run(load_config("eval", overrides), overrides)
+    metrics = json.loads((folder / "run" / "metrics.json").read_text(encoding="utf8"))
+    lines = (folder / "run" / "predictions.jsonl").read_text(encoding="utf8").splitlines()
+    return metrics, [json.loads(line) for line in lines]
+
+
+def test_what_the_server_received_is_what_is_reported(tmp_path: Path) -> None:
+    faults = ("ok", "ok", "429", "ok", "reset", "ok", "500", "ok", "cut", "ok", "schema", "ok", "broken")
+    with serve(say, lambda number, body: faults[number % len(faults)]) as server:
+        metrics, predictions = run(tmp_path, server.url, "given=[nothing,start]")
+        assert metrics["cost"]["requests"] == server.log.requests > 40
+        assert len(predictions) == metrics["questions"] == 11
+        spent = sum(table["cost"]["text_tokens"] for table in (metrics, metrics["given_start"]))
+        assert spent > 0
+        assert metrics["cost"]["chat"]["tokens"] == server.log.tokens
+    for one in predictions:
+        assert one["provenance"] in ("stopped", "terminal", "fallback", "image_only")
+        assert one["cost"]["llm_calls"] >= 3
+    for file in tmp_path.rglob("*"):
+        assert not file.is_file() or KEY.encode() not in file.read_bytes(), file
+
+
+def test_a_budget_fails_questions_and_a_rerun_goes_on_without_paying_twice(tmp_path: Path) -> None:
+    with serve(say) as server:
+        chosen = ("data.limit=6", "given=[nothing]")
+        metrics, predictions = run(tmp_path, server.url, *chosen, "chat.max_calls=20")
+        assert metrics["cost"]["requests"] == server.log.requests == 20
+        failed = [one for one in predictions if one["provenance"] == "failed"]
+        assert failed
+        assert all(one["answer"] == "" and "chat.max_calls=20" in one["statement"] for one in failed)
+        assert metrics["abstention"]["failed"] == len(failed) / 6
+        metrics, predictions = run(tmp_path, server.url, *chosen)
+        assert not [one for one in predictions if one["provenance"] == "failed"]
+        again = metrics["cost"]["requests"]
+        assert server.log.requests == 20 + again
+        asked = [json.dumps(body, sort_keys=True) for body in server.log.bodies]
+        assert len(set(asked)) == len(asked), "no answer was paid for twice"
+        metrics, _ = run(tmp_path, server.url, *chosen)
+        assert metrics["cost"]["requests"] == 0
