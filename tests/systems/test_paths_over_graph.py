@@ -101,7 +101,7 @@ def test_only_what_is_near_all_topics_is_left(make_graph: MakeGraph) -> None:
     system = rival(graph, Script(), d_max=3)
     assert system._subgraph([4]).inside.nonzero()[0].tolist() == [1, 2, 3, 4, 5, 6, 7]  # 3
     assert system._subgraph([3, 5]).inside.nonzero()[0].tolist() == [2, 3, 4, 5, 6]  # 4
-    assert system._subgraph([0, 8]).inside.nonzero()[0].tolist() == [0, 8]
+    assert system._subgraph([0, 8]).inside.nonzero()[0].tolist() == [0, 1, 2, 3, 8]
 
 
 def test_predicted_entities_add_paths(toy_graph: KnowledgeGraph) -> None:
@@ -144,6 +144,13 @@ def test_then_one_hop_further_then_its_own_knowledge(toy_graph: KnowledgeGraph) 
     assert {path.count("->") // 2 for path in after} == {1, 2}
     assert (found.answer, found.provenance) == ("Europe", "terminal")
     assert found.answer_entity == toy_graph.entity_index("eu")
+
+
+def test_an_endless_chain_is_cut(toy_graph: KnowledgeGraph) -> None:
+    script = Script(pog_plan={"chain": ["x" * 20] * 5000, "sub_questions": ["y"] * 5000}, pog_judge=NO)
+    rival(toy_graph, script, d_max=1).answer([Query("?", topic=toy_graph.entity_index("fr"))])
+    (shown, *_) = script.of("pog_judge")
+    assert (len(shown["chain"]), len(shown["sub_questions"])) == (12, 4)
 
 
 def test_no_topic_and_no_edges(toy_graph: KnowledgeGraph) -> None:

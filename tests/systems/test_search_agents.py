@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 from PIL import Image
 from rival_worlds import ExactTexts, Script, TopicOnly, WordEncoder
+from torch import Tensor
 
 from vispath_lit.errors import ConfigError
 from vispath_lit.kg.store import KnowledgeGraph
+from vispath_lit.systems.mindmap import MindMap
 from vispath_lit.systems.mmsearch_r1 import MMSearchR1
 from vispath_lit.systems.omnisearch import OmniSearch
+from vispath_lit.systems.paths_over_graph import PathsOverGraph
 from vispath_lit.systems.search_tools import SearchTools
 from vispath_lit.systems.zero_shot import ZeroShot
 from vispath_lit.types import Query
@@ -179,6 +184,46 @@ def test_the_last_turn_must_answer(toy_graph: KnowledgeGraph) -> None:
     assert script.order.count("mmsearch_turn") == 3
     assert script.count("mmsearch_summary.fallback") == 3
     assert "Paris" in str(script.of("mmsearch_turn")[1]["searched"][0]["summary"]), "the facts as they are"
+
+
+def strict(encoder: WordEncoder) -> WordEncoder:
+    """Refuses what no tokenizer takes."""
+    encode = encoder.encode
+
+    def checked(texts: Sequence[str]) -> Tensor:
+        assert all(text.encode("utf8") is not None and len(text) <= 2_100 for text in texts)
+        return encode(texts)
+
+    encoder.encode = checked  # type: ignore[method-assign]
+    return encoder
+
+
+@pytest.mark.parametrize("kind", [MindMap, PathsOverGraph, OmniSearch, MMSearchR1])
+def test_broken_words_of_a_model_reach_no_tokenizer(toy_graph: KnowledgeGraph, kind: Any) -> None:
+    bad = "\\ud800 France" + " x" * 5000  # as an answer's JSON writes it
+    script = Script(
+        mindmap_entities=f"{{'names': ['{bad}']}}",
+        pog_plan=f"{{'chain': ['{bad}'], 'sub_questions': ['{bad}']}}",
+        pog_predict=f"{{'names': ['{bad}']}}",
+        omnisearch_plan=f"{{'thought': '', 'sub_question': '', 'action': 'search_words', 'words': '{bad}'}}",
+        mmsearch_turn=f"{{'reason': '', 'image_search': false, 'text_search': '{bad}', 'answer': ''}}",
+    )
+    starts = TopicOnly()
+    parts = {
+        "graph": toy_graph,
+        "text_encoder": strict(WordEncoder()),
+        "texts": ExactTexts(toy_graph),
+        "chat": script.client,
+        "analyzer": starts,
+        "grounder": starts,
+    }
+    wanted = inspect.signature(kind).parameters
+    system = kind(**{name: part for name, part in parts.items() if name in wanted})
+    (found,) = system.answer([Query(QUESTION, PICTURE, toy_graph.entity_index("par"))])
+    assert found.provenance == "abstained"
+    assert script.count("pog_plan.answered") + script.count("mindmap_entities.answered") == (
+        kind in (MindMap, PathsOverGraph)
+    )
 
 
 # Zero-shot

@@ -235,6 +235,11 @@ def test_whatever_is_said_there_is_one_prediction(toy_graph: KnowledgeGraph, sai
     assert len(found.answer) <= 300
 
 
+def test_administrative_is_a_list(toy_graph: KnowledgeGraph) -> None:
+    with pytest.raises(ConfigError, match="expected a list of beginnings"):
+        rival(toy_graph, Script(), administrative="type.")
+
+
 @pytest.mark.parametrize("wrong", ["width", "depth", "many", "sample", "batch_size"])
 def test_values_that_cannot_work_are_refused(toy_graph: KnowledgeGraph, wrong: str) -> None:
     with pytest.raises(ConfigError, match=f"system.{wrong} is 0"):

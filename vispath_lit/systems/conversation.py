@@ -122,7 +122,7 @@ class Conversational(ABC):
         The answer's entity is one of the paths that bears this name or alias, a path's end before others;
         else one of the graph. Paths that end there come first.
         """
-        answer = " ".join(answer.split())[:MAX_ANSWER]
+        answer = plain(answer)[:MAX_ANSWER].strip()
         if not answer:
             provenance = "abstained"
         ends = [path.end for path in paths]
@@ -187,6 +187,11 @@ def converse(chat: ChatBackend, talks: Sequence[Talk]) -> list[Prediction]:
             else:
                 replies[i] = [reply.value for reply in mine]
     return [done[i] for i in range(len(talks))]
+
+
+def plain(text: str) -> str:
+    """A model's words on one line, not too long, free of what no tokenizer takes (lone surrogates)."""
+    return " ".join(text[:MAX_TEXT].encode("utf8", "replace").decode("utf8").split())
 
 
 def numbered(texts: Sequence[str]) -> list[dict[str, object]]:

@@ -31,7 +31,7 @@ from vispath_lit.kg.names import NameIndex
 from vispath_lit.kg.shortest import shortest_paths
 from vispath_lit.kg.store import KnowledgeGraph
 from vispath_lit.protocols import ChatBackend, Grounder, QuestionAnalyzer, TextEncoder
-from vispath_lit.systems.conversation import Conversational, Names, Talk, Told, numbered
+from vispath_lit.systems.conversation import Conversational, Names, Talk, Told, numbered, plain
 from vispath_lit.types import Candidate, Path, Query
 
 MAX_ENTITIES = 8  # of a question
@@ -157,7 +157,7 @@ class MindMap(Conversational):
 
     def _linked(self, first: Sequence[int], names: Sequence[str]) -> list[int]:
         """Step 2: the start, then the entity of each name in turn."""
-        wanted = list(dict.fromkeys(name.strip() for name in names if name.strip()))[:MAX_ENTITIES]
+        wanted = list(dict.fromkeys(name for name in map(plain, names) if name))[:MAX_ENTITIES]
         near = self.nearest.search(wanted, 1) if wanted else []
         return list(dict.fromkeys([*first, *(matches[0].entity for matches in near if matches)]))
 

@@ -114,9 +114,9 @@ class MMSearchR1(Conversational):
             pages = self.tools.by_words(turn.text_search)  # 3
             shown: dict[str, object] = {"question": query.text, "query": turn.text_search}
             shown["pages"] = [page.data() for page in pages]
-            plain = "; ".join(fact for page in pages for fact in page.facts) or "nothing was found"
-            (summary,) = yield [SUMMARY.request(shown, Told(text=plain), query)]
-            told.append(summary.text.strip() or plain)
+            lines = "; ".join(fact for page in pages for fact in page.facts) or "nothing was found"
+            (summary,) = yield [SUMMARY.request(shown, Told(text=lines), query)]
+            told.append(summary.text.strip() or lines)
             searched.append({"text_search": turn.text_search, "summary": told[-1]})
         return self.predicted(
             answer,

@@ -3,7 +3,8 @@
 1. The model writes a chain of reasoning and one sub-question a topic.
 2. The chain's length predicts the number of hops L; the topics are put into the order of the chain.
 3. The subgraph: what lies within `d_max` hops of a topic, both ways.
-4. Several topics: only what lies within `d_max` hops of each of them is left.
+4. Several topics: only what lies within `d_max` hops of each of them is left, or of the first where
+   nothing does.
 5. From ceil(L / 2) hops up: paths that join the ordered topics, each pair by shortest paths of at most
    twice as many hops; of a single topic all walks of so many hops.
 6. The sentence encoder keeps `shortlist` of them, the model `branches`, the model `keep`.
@@ -59,11 +60,13 @@ from vispath_lit.systems.conversation import (
     Verdict,
     chosen,
     numbered,
+    plain,
 )
 from vispath_lit.systems.mindmap import joined
 from vispath_lit.types import Candidate, ChatRequest, Path, Paths, Prediction, Query
 
 MAX_TOPICS = 4
+MAX_CHAIN = 12  # steps of the model's chain that are read
 MAX_PAIR = 100  # paths between two topics
 MAX_JOINED = 400  # paths through all topics
 NEAR_NAMES = 50  # of the subgraph, among which a predicted name is matched
@@ -208,7 +211,8 @@ class PathsOverGraph(Conversational):
         labels = self.graph.labels(topics)
         fallback = Plan(chain=[], sub_questions=[query.text])
         (plan,) = yield [PLAN.request({"question": query.text, "topics": labels}, fallback, query)]  # 1
-        asked = Asked(query, [text for text in plan.chain if text.strip()], plan.sub_questions[:MAX_TOPICS])
+        chain = [text for text in map(plain, plan.chain) if text][:MAX_CHAIN]
+        asked = Asked(query, chain, plan.sub_questions[:MAX_TOPICS])
         best: list[Path] = []
         if topics:
             subgraph = self._subgraph(in_order(topics, labels, asked.chain))  # 2 to 4
@@ -251,6 +255,8 @@ class PathsOverGraph(Conversational):
         for topic in topics:
             inside &= distances(self.graph, topic, self.d_max) >= 0
         inside[list(topics)] = True
+        if int(inside.sum()) == len(topics):  # nothing is near all of them: the first one's surroundings
+            inside |= distances(self.graph, topics[0], self.d_max) >= 0
         return Subgraph(tuple(topics), inside)
 
     def _joining(self, subgraph: Subgraph, hops: int, aim: Tensor) -> list[Path]:
@@ -326,16 +332,16 @@ class PathsOverGraph(Conversational):
         if not paths:
             return ""
         data = asked.about(self, paths)
-        plain = "; ".join(map(self.words, paths))
-        (summary,) = yield [SUMMARY.request(data, Told(text=plain), asked.query)]
-        data["summary"] = summary.text.strip() or plain
+        lines = "; ".join(map(self.words, paths))
+        (summary,) = yield [SUMMARY.request(data, Told(text=lines), asked.query)]
+        data["summary"] = summary.text.strip() or lines
         (verdict,) = yield [JUDGE.request(data, Verdict(sufficient=False, answer=""), asked.query)]
         return verdict.answer.strip() if verdict.sufficient else ""
 
     def _supplement(self, asked: Asked, subgraph: Subgraph, paths: Sequence[Path]) -> Step:
         """Step 8: shortest paths from the topics to entities that the model names."""
         (reply,) = yield [PREDICT.request(asked.about(self, paths), Names(names=[]), asked.query)]
-        names = list(dict.fromkeys(name.strip() for name in reply.names if name.strip()))[:MAX_PREDICTED]
+        names = list(dict.fromkeys(name for name in map(plain, reply.names) if name))[:MAX_PREDICTED]
         found: list[Path] = []
         for matches, name in zip(self.nearest.search(names, NEAR_NAMES) if names else [], names, strict=True):
             inside = [m for m in matches if subgraph.inside[m.entity]]

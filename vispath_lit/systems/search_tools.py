@@ -15,6 +15,7 @@ from vispath_lit.kg.images import load_image
 from vispath_lit.kg.names import NameIndex
 from vispath_lit.kg.store import KnowledgeGraph
 from vispath_lit.protocols import Grounder, TextEncoder, TextProvider
+from vispath_lit.systems.conversation import plain
 from vispath_lit.types import Analysis, Paths, Query
 
 THUMBNAIL = 224  # pixels of the longer side
@@ -92,7 +93,7 @@ class SearchTools:
 
     def _named(self, words: str, count: int) -> list[int]:
         """Entities whose names stand in the words, the longest first; then those of the nearest names."""
-        words = words.strip()
+        words = plain(words)
         if not words:
             return []
         mentions = sorted(self.names.find_mentions(words), key=lambda one: one.span[0] - one.span[1])
@@ -118,7 +119,7 @@ class SearchTools:
         if not len(edges):
             return []
         rows = self.stage.edge_vectors(edges.relation, edges.tail)
-        cosines = (rows.vectors @ self.encoder.encode([about])[0])[rows.index]
+        cosines = (rows.vectors @ self.encoder.encode([plain(about)])[0])[rows.index]
         best = torch.sort(cosines, descending=True, stable=True).indices[: self.facts]
         return [
             self._fact(entity, relation, tail)

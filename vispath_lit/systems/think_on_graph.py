@@ -127,6 +127,8 @@ class ThinkOnGraph(Conversational):
         for key, value in (("width", width), ("depth", depth), ("many", many), ("sample", sample)):
             if value < 1:
                 raise ConfigError(f"system.{key} is {value}; expected at least 1")
+        if isinstance(administrative, str):  # Its letters would each be a beginning.
+            raise ConfigError(f"system.administrative is {administrative!r}; expected a list of beginnings")
         self.analyzer = analyzer
         self.grounder = grounder
         self.width = width
