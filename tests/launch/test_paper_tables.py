@@ -76,6 +76,17 @@ def test_published_rows_stand_beside_the_papers_own_data(runs: list[Path], tmp_p
     assert not any(line.published for line in make_table("main", [theirs], tmp_path, metric="hits@1").lines)
 
 
+def test_a_training_run_shows_its_fixed_system_too(runs: list[Path], tmp_path: Path) -> None:
+    trained = shutil.copytree(runs[0], tmp_path / "trained")
+    metrics = json.loads((trained / "metrics.json").read_text())
+    fixed = json.loads((runs[1] / "metrics.json").read_text())
+    (trained / "metrics.json").write_text(json.dumps(metrics | {"fixed": fixed}))
+    for kind in ("main", "grounding", "cost"):
+        lines = make_table(kind, [trained], tmp_path).lines
+        assert [line.cells[0] for line in lines if not line.published] == ["vispath, fixed parts", "vispath"]
+    assert len(make_table("backbones", [trained], tmp_path).lines) == 1
+
+
 def test_the_cost_table_measures_and_cites(runs: list[Path], tmp_path: Path) -> None:
     lines = {line.cells[0]: line.cells for line in make_table("cost", runs, tmp_path).lines}
     assert lines["vispath (full)"][1:4] == ("0.0", "0.0", "0")

@@ -34,6 +34,7 @@ WITHOUT = {
     "without chain pruning": ["parts.search.chain_pruning=false"],
     "without evidence checking": ["parts.search.evidence_checking=false"],
 }
+WITH_FIXED = ("main", "grounding", "cost")  # tables that show a training run's fixed system too
 SHEETS: dict[str, Callable[[Sequence[paper.Run]], Sheet]] = {
     "main": paper.main_sheet,
     "backbones": paper.backbones_sheet,
@@ -73,6 +74,16 @@ def read_runs(folders: Sequence[Path]) -> list[paper.Run]:
     ]
 
 
+def with_fixed(run: paper.Run) -> list[paper.Run]:
+    """A training run, and the fixed system that it tested on the same questions."""
+    fixed = run.metrics.get("fixed")
+    if not isinstance(fixed, dict):
+        return [run]
+    metrics = {**fixed, "data": run.metrics["data"], "split": run.metrics["split"]}
+    config = {**run.config, "parts": run.config.get("fixed", {})}
+    return [paper.Run(run.folder, f"{run.label}, fixed parts", config, metrics), run]
+
+
 def make_table(
     kind: str,
     runs: Sequence[Path],
@@ -98,6 +109,8 @@ def make_table(
     if runs and (overrides or vary):
         raise ConfigError("settings make no difference to finished runs: name runs, or settings, not both")
     found = read_runs(runs) if runs else _run_all(plan(kind, overrides, vary), out)
+    if kind in WITH_FIXED:
+        found = [one for run in found for one in with_fixed(run)]
     if not found:
         raise DataError(f"none of the runs of the table {kind} succeeded; see above")
     try:
