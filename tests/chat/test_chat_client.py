@@ -32,6 +32,7 @@ def turn(answers: list[str]) -> ScriptedModel:
         "{'choice': 3, 'why': 'it fits',}",
         '{"choice": "3", "why": "it fits"',
         '[{"choice": 3, "why": "it fits"}]',
+        '<think>is {"choice": 4} right? no</think>\n{"choice": 3, "why": "it fits"}',
         '\ufeff{"choice": 3, "why": "it fits", "more": [1]}',
     ],
 )

@@ -14,8 +14,10 @@ import pytest
 from chat_steps import Pick, request
 from misbehaving import serve
 from PIL import Image
+from pydantic import ValidationError
 
 from vispath_lit.chat.client import ChatClient
+from vispath_lit.chat.completion import read_completion
 from vispath_lit.chat.openai import OpenAIModel
 from vispath_lit.chat.patience import GIVE_UP_AFTER, retry_after
 from vispath_lit.errors import ConfigError
@@ -229,6 +231,19 @@ def test_values_that_cannot_work_are_refused(monkeypatch: pytest.MonkeyPatch) ->
     with pytest.raises(ConfigError, match="OPENAI_API_KEY is not set"):
         OpenAIModel("m")
     assert model("http://h/v1")._key == ""
+
+
+def test_contents_in_parts_and_refusals_are_read() -> None:
+    def body(content: object) -> bytes:
+        return json.dumps({"choices": [{"message": {"content": content}}]}).encode()
+
+    parts = [{"type": "text", "text": '{"choice"'}, {"type": "other"}, {"type": "text", "text": ": 1}"}]
+    assert read_completion(body(parts), request()).text == '{"choice": 1}'
+    assert read_completion(body(None), request()).text == ""
+    assert read_completion(body("ab"), request()).answer_tokens == 1, "estimated where nobody counts"
+    for broken in (b"", b"[]", b'{"choices": []}', b'{"choices": [{}]}', body(3)):
+        with pytest.raises(ValidationError):
+            read_completion(broken, request())
 
 
 def test_nobody_listens(tmp_path: Path) -> None:

@@ -18,8 +18,19 @@ TOKENS_A_PICTURE = 1_000  # the same
 QUALITY = 95
 
 
+class _Part(BaseModel):
+    text: str = ""
+
+
 class _Message(BaseModel):
-    content: str | None = None
+    content: str | list[_Part] | None = None
+
+    @property
+    def text(self) -> str:
+        """The content, or the texts of its parts."""
+        if isinstance(self.content, list):
+            return "".join(part.text for part in self.content)
+        return self.content or ""
 
 
 class _Choice(BaseModel):
@@ -45,7 +56,7 @@ def read_completion(body: bytes, request: ChatRequest[ReplyT]) -> RawAnswer:
     Raises:
         ValidationError: a body that is no chat completion.
     """
-    text = _Completion.model_validate_json(body).choices[0].message.content or ""
+    text = _Completion.model_validate_json(body).choices[0].message.text
     try:
         usage = _Counted.model_validate_json(body).usage
     except ValueError:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import re
 from collections.abc import Mapping
@@ -84,6 +85,8 @@ class OpenAIModel:
             timeout=timeout,
             follow_redirects=False,
         )
+        for name in ("httpx2", "httpcore2", "openai"):  # Else they log a line for each request.
+            logging.getLogger(name).setLevel(logging.WARNING)
         self._client = openai.OpenAI(
             api_key=self._key or NO_KEY, base_url=self._url, max_retries=0, timeout=timeout, http_client=http
         )

@@ -12,6 +12,7 @@ from vispath_lit.types import ReplyT
 
 MAX_ANSWER = 200_000  # characters; longer texts are no answer to any step
 MAX_BRACKETS = 500  # opened in a text that is repaired
+END_OF_THOUGHT = "</think>"  # what stands before it is no part of the answer
 MAX_QUOTED = 500  # characters of an error that is quoted back
 
 
@@ -27,6 +28,7 @@ def parse(text: str, shape: type[ReplyT]) -> ReplyT:
     """
     if len(text) > MAX_ANSWER:
         raise InvalidAnswerError(f"the answer has {len(text)} characters, at most {MAX_ANSWER} are read")
+    text = text.rpartition(END_OF_THOUGHT)[2]
     try:
         return shape.model_validate_json(text)
     except ValidationError as error:
