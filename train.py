@@ -11,9 +11,9 @@ from vispath_lit.launch.train import train
 
 
 @hydra.main(config_path=str(conf_dir()), config_name="train", version_base="1.3")
-def main(config: DictConfig) -> None:
-    """Trains the system of `config` and prints the table that ends the run."""
-    guarded(lambda: train(config), config)
+def main(config: DictConfig) -> float | None:
+    """Trains the system of `config` and prints the table that ends the run; a sweep gets the val score."""
+    return guarded(lambda: train(config), config)
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ PACKAGE = Path(vispath_lit.__file__).parent
 LAYERS = (
     "errors",
     "progress",
+    "processes",
     "types",
     "protocols",
     "encoders",

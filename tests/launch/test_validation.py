@@ -18,8 +18,9 @@ from vispath_lit.types import Question
 
 PLANETS = Path(__file__).parents[2] / "examples" / "planets"
 DATA = ["data=custom", f"data.graph={PLANETS / 'graph'}", f"data.questions={PLANETS / 'questions.jsonl'}"]
+EPOCHS = 2
 QUICK = ["parts/texts=exact", "parts/texts@fixed.texts=exact", "compare_fixed=false"]
-QUICK += ["trainer.max_epochs=1", "trainer.log_every_n_steps=1"]
+QUICK += [f"trainer.max_epochs={EPOCHS}", "trainer.log_every_n_steps=1"]
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +39,8 @@ def test_the_newest_validation_is_in_the_run_folder(run: Path) -> None:
     assert all(record.candidates[0].origin == "topic" for record in records), "the start is given"
     page = (run / "validation.html").read_text(encoding="utf8")
     for record in records:
-        shown = dict(zip(COLUMNS, row(record), strict=True))
+        shown = dict(zip(COLUMNS, row(record, "a/b.jpg"), strict=True))
+        assert shown["image"] == "b.jpg"
         assert shown["right"] == bool(record.scores["hits@1"])
         assert record.path is not None
         assert shown["path"] == record.path.words
@@ -56,15 +58,19 @@ def test_a_calibration_plot_is_a_picture_of_its_own(run: Path, name: str) -> Non
     assert root.findall(".//{http://www.w3.org/2000/svg}circle")
 
 
-def test_wandb_has_the_page_the_plot_and_the_table_offline(run: Path) -> None:
-    media = next(run.glob("wandb/offline-run-*/files/media"))
-    pages = sorted(file.read_text(encoding="utf8") for file in (media / "html" / "val").glob("*.html"))
-    assert len(pages) == 2
-    assert (run / "validation.html").read_text(encoding="utf8") in pages
-    (table,) = (media / "table" / "val").glob("questions*.json")
-    content = json.loads(table.read_text(encoding="utf8"))
-    assert content["columns"] == list(COLUMNS)
-    assert content["data"] == [row(record) for record in read_records(run / "validation.jsonl")]
+def test_wandb_has_the_plots_the_tables_and_one_page_offline(run: Path) -> None:
+    (media,) = run.glob("wandb/offline-run-*/files/media")
+    (page,) = (media / "html" / "val").glob("report*.html")  # so that its pictures are kept once
+    assert page.read_text(encoding="utf8") == (run / "validation.html").read_text(encoding="utf8")
+    plots = [file.read_text(encoding="utf8") for file in (media / "html" / "val").glob("calibration*.html")]
+    assert (run / "validation.svg").read_text(encoding="utf8") in plots
+    questions = (PLANETS / "questions.jsonl").read_text(encoding="utf8").splitlines()
+    images = {one["id"]: one["image"] for one in map(json.loads, questions)}
+    tables = [json.loads(file.read_text()) for file in (media / "table" / "val").glob("questions*.json")]
+    assert len(tables) == EPOCHS
+    assert all(table["columns"] == list(COLUMNS) for table in tables)
+    rows = [row(record, images[record.id]) for record in read_records(run / "validation.jsonl")]
+    assert rows in [table["data"] for table in tables]
 
 
 def test_what_chooses_the_checkpoint_has_gold() -> None:
@@ -83,4 +89,4 @@ def test_losses_and_path_hits_per_hop_are_logged(run: Path) -> None:
     (file,) = run.glob("csv/**/metrics.csv")
     head = file.read_text(encoding="utf8").splitlines()[0].split(",")
     assert {"train/edge_loss", "train/chain_loss", "val/path_hit@3", "val/hits@1"} <= set(head)
-    assert any(name.startswith("val/gold_pruned") for name in head)
+    assert {"val/path_hit@3/2", "val/hits@1/2", "val/gold_pruned/1", "val/gold_pruned/2"} <= set(head)

@@ -28,12 +28,20 @@ class SeededBatches(Sampler[list[int]]):
         batch_size: questions a batch; the last one may be smaller.
         seed: of the order.
         shuffle: False keeps the stored order in every epoch.
-        rank, replicas: this process takes every `replicas`-th batch, from `rank` on; what does not
-            divide evenly is left out, so that every process takes as many steps.
+        rank, replicas: this process takes every `replicas`-th batch, from `rank` on. Every process takes as
+            many steps: what does not divide evenly is left out, or
+        whole: nothing is left out, and processes without a batch in the last round get an empty one.
     """
 
     def __init__(
-        self, size: int, batch_size: int, seed: int, shuffle: bool, rank: int = 0, replicas: int = 1
+        self,
+        size: int,
+        batch_size: int,
+        seed: int,
+        shuffle: bool,
+        rank: int = 0,
+        replicas: int = 1,
+        whole: bool = False,
     ) -> None:
         self.size = size
         self.batch_size = batch_size
@@ -41,6 +49,7 @@ class SeededBatches(Sampler[list[int]]):
         self.shuffle = shuffle
         self.rank = rank
         self.replicas = replicas
+        self.whole = whole
         self.epoch = 0
         self.done = 0
         self._first = 0
@@ -52,7 +61,7 @@ class SeededBatches(Sampler[list[int]]):
 
     def __len__(self) -> int:
         batches = -(-self.size // self.batch_size)
-        return batches if self.replicas == 1 else batches // self.replicas
+        return -(-batches // self.replicas) if self.whole else batches // self.replicas
 
     def set_epoch(self, epoch: int) -> None:
         """Called by Lightning at the start of each epoch."""
@@ -64,8 +73,10 @@ class SeededBatches(Sampler[list[int]]):
         order = np.arange(self.size)
         if self.shuffle:
             order = np.random.default_rng([self.seed, self.epoch]).permutation(self.size)
-        starts = range(0, self.size, self.batch_size)[self.rank :: self.replicas][: len(self)]
-        for number, start in enumerate(starts[first:], first + 1):
+        starts = range(
+            self.rank * self.batch_size, len(self) * self.replicas * self.batch_size, self.batch_size
+        )
+        for number, start in enumerate(starts[:: self.replicas][first:], first + 1):
             self.done = number
             yield order[start : start + self.batch_size].tolist()
 
@@ -81,8 +92,8 @@ class _ResumableLoader(DataLoader[int]):
     """A loader that Lightning takes for resumable; `QuestionDataModule.state_dict` says why it is."""
 
     def __init__(self, builder: StateBuilder, batches: SeededBatches) -> None:
-        def collate(positions: Sequence[int]) -> QuestionBatch:
-            return builder.batch(positions, [batches.seed, batches.epoch])
+        def collate(positions: Sequence[int]) -> QuestionBatch | None:
+            return builder.batch(positions, [batches.seed, batches.epoch]) if positions else None
 
         self._batches = batches
         # An own generator: else each epoch would draw from torch's, which a resumed run would do once more.
@@ -157,16 +168,18 @@ class QuestionDataModule(pl.LightningDataModule):
         self._place = {"epoch": 0, "done": 0}
 
     def train_dataloader(self) -> DataLoader[int]:
-        trainer = self.trainer
+        """Every process takes as many batches.
+
+        Raises:
+            DataError: there are fewer batches than processes.
+        """
         builder = self.builders["train"]
-        batches = SeededBatches(
-            len(builder.supervision),
-            self.batch_size,
-            self.seed,
-            shuffle=True,
-            rank=trainer.global_rank if trainer else 0,
-            replicas=trainer.world_size if trainer else 1,
-        )
+        batches = self._share(builder, shuffle=True)
+        if not len(batches):
+            raise DataError(
+                f"{len(builder.supervision)} training questions make fewer batches of {self.batch_size} than "
+                f"the {batches.replicas} processes; use a smaller training.batch_size or fewer devices"
+            )
         batches.load_state_dict(self._place)
         self._batches = batches
         return _ResumableLoader(builder, batches)
@@ -183,6 +196,19 @@ class QuestionDataModule(pl.LightningDataModule):
         self._place = {key: int(state_dict[key]) for key in ("epoch", "done")}
 
     def val_dataloader(self) -> DataLoader[int]:
+        """The processes share the questions, none is left out; an empty batch is None."""
         builder = self.builders["val"]
-        batches = SeededBatches(len(builder.supervision), self.batch_size, self.seed, shuffle=False)
-        return _ResumableLoader(builder, batches)
+        return _ResumableLoader(builder, self._share(builder, shuffle=False))
+
+    def _share(self, builder: StateBuilder, *, shuffle: bool) -> SeededBatches:
+        """The batches of one process; only where they are shuffled may some be left out."""
+        trainer = self.trainer
+        return SeededBatches(
+            len(builder.supervision),
+            self.batch_size,
+            self.seed,
+            shuffle=shuffle,
+            rank=trainer.global_rank if trainer else 0,
+            replicas=trainer.world_size if trainer else 1,
+            whole=not shuffle,
+        )

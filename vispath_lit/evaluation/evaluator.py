@@ -1,4 +1,7 @@
-"""Asks a system each question once and writes down what it said; a killed run goes on where it stopped."""
+"""Asks a system each question once and writes down what it said; a killed run goes on where it stopped.
+
+Several processes share the batches, and the first one writes.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,7 @@ from vispath_lit.evaluation.fingerprint import question_fingerprint
 from vispath_lit.evaluation.records import Record, read_records, settled, to_line, write_records
 from vispath_lit.evaluation.scoring import PredictionError, score
 from vispath_lit.kg.store import KnowledgeGraph
-from vispath_lit.progress import track
+from vispath_lit.processes import gathered, is_first, shared, together
 from vispath_lit.protocols import System, TextEncoder
 from vispath_lit.types import Prediction, Query, Question
 
@@ -36,7 +39,7 @@ class Evaluation:
         records: one a question, in the order of the questions.
         chance: SBERT@0.3 of another question's answer.
         requests: every request sent, retries included; cache_hits: those that a cache answered.
-        peak_rss_mb: the largest resident memory of the process so far.
+        peak_rss_mb: the largest resident memory of a process so far.
     """
 
     system: str
@@ -63,6 +66,9 @@ def evaluate(
     usage: Usage | None = None,
 ) -> Evaluation:
     """One record a question. Only the pictures of the current batch are open.
+
+    With several processes all of them call this and get all records; a batch goes to one of them as it is, so
+    that the records are the same as one process's.
 
     A question that cannot even be asked (a damaged picture, a granted start that the graph does not hold) is
     recorded as `failed` and counts as a miss; an error inside the system ends the run, and `resume`
@@ -93,31 +99,38 @@ def evaluate(
     keys = {
         q.id: xxhash.xxh3_64_hexdigest(f"{conditions} {question_fingerprint(q)}".encode()) for q in questions
     }
-    done = _done(predictions, keys) if resume else {}
-    if predictions is not None:
-        write_records(predictions, [done[q.id] for q in questions if q.id in done])
+    done = shared(_done(predictions, keys) if resume and is_first() else {})
+    file = predictions if is_first() else None
+    if file is not None:
+        write_records(file, [done[q.id] for q in questions if q.id in done])
     before = Counter(usage() if usage else {})
-    todo = [q for q in questions if q.id not in done]
-    batches = [todo[i : i + batch_size] for i in range(0, len(todo), batch_size)]
-    for batch in track(batches, f"{system.name}: {len(todo)} questions"):
+
+    def work(batch: list[Question]) -> list[Record]:
         answers = ask(system, batch, graph, grant_start=grant_start, grant_depth=grant_depth)
         scored = score(batch, answers, [keys[q.id] for q in batch], graph, text_encoder)
-        records = [settled(record) for record in scored]
+        return [settled(record) for record in scored]
+
+    todo = [q for q in questions if q.id not in done]
+    batches = [todo[i : i + batch_size] for i in range(0, len(todo), batch_size)]
+    for records in together(batches, work, f"{system.name}: {len(todo)} questions"):
         done |= {record.id: record for record in records}
-        if predictions is not None:
-            _append(predictions, records)
+        if file is not None:
+            _append(file, records)
     ordered = tuple(done[q.id] for q in questions)
-    if predictions is not None:
-        write_records(predictions, ordered)
+    if file is not None:
+        write_records(file, ordered)
     used = Counter(usage() if usage else {})
+    used.subtract(before)
+    gpu = torch.cuda.max_memory_allocated() / 2**20 if torch.cuda.is_available() else 0.0
+    spent = gathered((used["requests"], used["cache_hits"], _peak_rss_mb(), gpu))
     return Evaluation(
         system=system.name,
         records=ordered,
         chance=metrics.sbert_chance([record.gold.answers for record in ordered], text_encoder),
-        requests=used["requests"] - before["requests"],
-        cache_hits=used["cache_hits"] - before["cache_hits"],
-        peak_rss_mb=_peak_rss_mb(),
-        peak_gpu_mb=torch.cuda.max_memory_allocated() / 2**20 if torch.cuda.is_available() else 0.0,
+        requests=sum(one[0] for one in spent),
+        cache_hits=sum(one[1] for one in spent),
+        peak_rss_mb=max(one[2] for one in spent),
+        peak_gpu_mb=max(one[3] for one in spent),
     )
 
 

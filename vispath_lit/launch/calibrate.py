@@ -6,12 +6,14 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Protocol, cast
 
+from torch import nn
+
 from vispath_lit.evaluation.evaluator import ask
 from vispath_lit.evaluation.scoring import score
 from vispath_lit.launch.checkpoint import read_checkpoint, write_checkpoint
 from vispath_lit.launch.parts import World
 from vispath_lit.models.model import LearnedParts
-from vispath_lit.progress import track
+from vispath_lit.processes import is_first, shared, together
 from vispath_lit.protocols import System
 from vispath_lit.types import Prediction, Question
 
@@ -32,20 +34,30 @@ def calibrate(
     learned: LearnedParts,
     checkpoint: Path,
 ) -> None:
-    """Fits the selector where it can be, from the image and with the start given; saves the result."""
+    """Fits the selector where it can be, from the image and with the start given; saves the result.
+
+    Several processes share the questions; the first one fits and saves, the others take what it found.
+    """
     if not hasattr(selector, "fit") or not questions:
         return
     found: list[Prediction] = []
     right: list[bool] = []
-    batches = list(_batches(questions))
-    for batch, start in track(batches, "fitting the confidence"):
+
+    def work(part: tuple[list[Question], bool]) -> list[tuple[Prediction, bool]]:
+        batch, start = part
         predictions = ask(system, batch, world.graph, grant_start=start)
         records = score(batch, predictions, [""] * len(batch), world.graph, world.text_encoder)
-        scored = [i for i, record in enumerate(records) if "hits@1" in record.scores]
-        found += [predictions[i] for i in scored]
-        right += [records[i].scores["hits@1"] == 1 for i in scored]
-    cast(Fittable, selector).fit(found, right)
-    _save(learned, checkpoint)
+        pairs = zip(predictions, records, strict=True)
+        return [(one, record.scores["hits@1"] == 1) for one, record in pairs if "hits@1" in record.scores]
+
+    for done in together(list(_batches(questions)), work, "fitting the confidence"):
+        found += [prediction for prediction, _ in done]
+        right += [hit for _, hit in done]
+    if is_first():
+        cast(Fittable, selector).fit(found, right)
+        _save(learned, checkpoint)
+    if isinstance(selector, nn.Module):
+        selector.load_state_dict(shared(selector.state_dict()))
 
 
 def _batches(questions: Sequence[Question]) -> Iterator[tuple[list[Question], bool]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import os
+import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -36,7 +37,13 @@ def cache_dir() -> str:
     return os.environ.get("VISPATH_CACHE") or platformdirs.user_cache_dir("vispath-lit", appauthor=False)
 
 
+def started(pattern: str) -> str:
+    """When the run began, the same for all of its processes."""
+    return time.strftime(pattern, time.localtime(float(os.environ.get("VISPATH_STARTED") or time.time())))
+
+
 OmegaConf.register_new_resolver("vispath_cache", cache_dir, replace=True)
+OmegaConf.register_new_resolver("vispath_started", started, replace=True, use_cache=True)
 
 
 def load_config(name: str, overrides: Sequence[str] = ()) -> DictConfig:

@@ -22,6 +22,7 @@ from vispath_lit.launch.predictor import build_system
 from vispath_lit.launch.record import RunRecord
 from vispath_lit.launch.testing import evaluate_systems
 from vispath_lit.launch.values import check_run
+from vispath_lit.processes import in_turn
 
 
 def evaluate_run(config: DictConfig, overrides: Sequence[str]) -> None:
@@ -43,8 +44,10 @@ def evaluate_run(config: DictConfig, overrides: Sequence[str]) -> None:
         content = read_checkpoint(resolve(config.ckpt_path))
         checkpoint = weights_fingerprint(content)
         config = with_checkpoint(config, content[KEY]["config"], overrides, decided_keys(content))
-    world = make_world(config)
+    with in_turn():
+        world = make_world(config)
     if content is not None:
         check_fit(content, world, config.transfer)
-    system = build_system(config, world, content)
+    with in_turn():
+        system = build_system(config, world, content)
     evaluate_systems(config, world, system, None, record, config.given, checkpoint)

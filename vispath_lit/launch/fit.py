@@ -12,8 +12,9 @@ from hydra.errors import InstantiationException
 from hydra.utils import instantiate
 from lightning_fabric.utilities.exceptions import MisconfigurationException
 from omegaconf import DictConfig
-from pytorch_lightning.callbacks import ModelCheckpoint, RichProgressBar
-from pytorch_lightning.utilities import rank_zero_only
+from pytorch_lightning.callbacks import RichProgressBar
+from pytorch_lightning.loggers import WandbLogger
+from pytorch_lightning.strategies import FSDPStrategy
 
 from vispath_lit.data.datamodule import QuestionDataModule
 from vispath_lit.data.supervision import SupervisionReport, supervise
@@ -22,8 +23,9 @@ from vispath_lit.evaluation.files import write_json
 from vispath_lit.launch.calibrate import calibrate
 from vispath_lit.launch.checkpoint import Provenance, check_resumable, load_weights, read_checkpoint, resolve
 from vispath_lit.launch.config import plain
+from vispath_lit.launch.keeping import Best, Last, RandomStates
 from vispath_lit.launch.link import link
-from vispath_lit.launch.parts import World, make, section
+from vispath_lit.launch.parts import World, make, make_parts, make_system, section
 from vispath_lit.launch.questions import split_questions
 from vispath_lit.launch.validation import Validation
 from vispath_lit.launch.values import check_values, first_line
@@ -34,14 +36,17 @@ from vispath_lit.models.guided_walk import GuidedWalk
 from vispath_lit.models.model import LearnedParts
 from vispath_lit.models.module import VisPathModule
 from vispath_lit.models.residual import start_at_random
+from vispath_lit.processes import in_turn, is_first
 from vispath_lit.progress import console
 from vispath_lit.protocols import System
 from vispath_lit.search.pruning import objective_texts
 from vispath_lit.types import Question
 
 
-def fit(config: DictConfig, world: World, parts: Mapping[str, Any], system: System, run: Path) -> Path:
-    """Trains `parts` in place and returns the best checkpoint, whose weights they then hold.
+def fit(
+    config: DictConfig, world: World, parts: Mapping[str, Any], system: System, run: Path
+) -> tuple[System, Path, float]:
+    """Trains `parts` in place; gives the system with the best weights, their checkpoint and their score.
 
     Raises:
         DataError: no question to train on.
@@ -50,37 +55,49 @@ def fit(config: DictConfig, world: World, parts: Mapping[str, Any], system: Syst
     learned = LearnedParts(parts)
     if not config.training.residual_init and config.ckpt_path is None:
         start_at_random(learned)
-    data, val = _data(config, world, parts, run)
-    if isinstance(parts["grounder"], LearnedGrounder) and _resume(config) is None:
-        train_grounder(parts["grounder"], make(section(config.training.grounder), {}), config.seed)
+    with in_turn():
+        data, val = _data(config, world, parts, run)
+    resumed = _resume(config)
+    if isinstance(parts["grounder"], LearnedGrounder) and resumed is None:
+        if is_first():  # the others take its weights when they begin
+            train_grounder(parts["grounder"], make(section(config.training.grounder), {}), config.seed)
+        parts["grounder"].requires_grad_(False)
     walk = GuidedWalk(
         learned, parts["texts"], world.text_encoder, objective_texts, make(section(config.training.walk), {})
     )
     search = Validation(world, system, val, run, config.data.name, config.seed) if val else None
     module = VisPathModule(learned, walk, make(section(config.training.optimizer), {}), search)
-    best = ModelCheckpoint(
-        dirpath=run / "checkpoints",
-        filename="best",
-        monitor=f"val/{chooses(val, config.training.best_by)}",
-        mode="max",
-        save_last=True,
-        enable_version_counter=False,
-    )
-    callbacks: list[pl.Callback] = [best, Provenance(plain(config), world), *([search] if search else [])]
+    folder = run / "checkpoints"
+    best = Best(folder, f"val/{chooses(val, config.training.best_by)}", resumed)
+    kept = [best, Last(folder, config.training.keep_every), RandomStates(), Provenance(plain(config), world)]
+    callbacks: list[pl.Callback] = [*kept, *([search] if search else [])]
     if console.is_terminal:
         callbacks.append(RichProgressBar())
     trainer = _trainer(config, callbacks, run)
     try:
-        trainer.fit(module, datamodule=data, ckpt_path=_resume(config), weights_only=True)
+        trainer.fit(module, datamodule=data, ckpt_path=resumed, weights_only=True)
     except SystemExit as error:
         if trainer.interrupted:  # Lightning ends the process by itself after Ctrl+C.
             raise KeyboardInterrupt from error
         raise
+    finally:
+        _close(trainer)
     chosen = Path(best.best_model_path)
+    if isinstance(trainer.strategy, FSDPStrategy):  # what was divided stays so
+        parts = make_parts(config.parts, world)
+        system, learned = make_system(config.system, world, parts), LearnedParts(parts)
     load_weights(learned, read_checkpoint(chosen)["state_dict"], "parts.")
     learned.eval()
     calibrate(world, parts["selector"], system, data.builders["val"].supervision.questions, learned, chosen)
-    return chosen
+    assert best.best_model_score is not None
+    return system, chosen, float(best.best_model_score)
+
+
+def _close(trainer: pl.Trainer) -> None:
+    """Ends the W&B run: the next one of a sweep would go on in it."""
+    for logger in trainer.loggers:
+        if isinstance(logger, WandbLogger) and trainer.is_global_zero:
+            logger.experiment.finish()
 
 
 def _trainer(config: DictConfig, callbacks: list[pl.Callback], run: Path) -> pl.Trainer:
@@ -125,7 +142,7 @@ def _data(
             workers=settings.get("weak_workers"),
         )
         console.print(f"{split}: {in_words(found[split].report)}", highlight=False, soft_wrap=True)
-    if not getattr(rank_zero_only, "rank", 0):
+    if is_first():
         reports = {split: asdict(one.report) | {"without": one.without} for split, one in found.items()}
         write_json(run / "supervision.json", reports)
     warm(world.text_encoder, parts["analyzer"], [q for split in found.values() for q in split.questions])

@@ -1,4 +1,7 @@
-"""Tests systems on one split under every protocol that its questions allow, and writes the records."""
+"""Tests systems on one split under every protocol that its questions allow, and writes the records.
+
+Several processes share the questions; the first one writes and prints.
+"""
 
 from __future__ import annotations
 
@@ -20,6 +23,7 @@ from vispath_lit.launch.config import plain
 from vispath_lit.launch.parts import World
 from vispath_lit.launch.questions import split_questions
 from vispath_lit.launch.record import RunRecord, point_latest
+from vispath_lit.processes import is_first
 from vispath_lit.progress import console
 from vispath_lit.protocols import System
 from vispath_lit.types import Question
@@ -43,7 +47,7 @@ def evaluate_systems(
         checkpoint: its content fingerprint, for the record.
 
     Returns:
-        the content of `metrics.json`.
+        the content of `metrics.json`; nothing on other processes than the first.
     """
     questions = split_questions(world, config.data.split, config.data.limit)
     if not questions:
@@ -57,12 +61,15 @@ def evaluate_systems(
         marks["checkpoint"] = checkpoint
     if world.chat is not None:
         marks["chat"] = world.chat.fingerprint
-    record.config(plain(config))
-    record.versions()
-    record.fingerprints(marks)
+    if is_first():
+        record.config(plain(config))
+        record.versions()
+        record.fingerprints(marks)
     protocols = _possible(given, questions)
     done = _evaluate(config, world, system, questions, protocols, record, marks, fixed=False)
     other = _evaluate(config, world, fixed, questions, protocols, record, marks, fixed=True) if fixed else {}
+    if not is_first():
+        return {}
     metrics = assemble(
         done,
         data=config.data.name,

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytorch_lightning as pl
 from omegaconf import DictConfig
-from pytorch_lightning.utilities import rank_zero_only
 
 from vispath_lit.errors import ConfigError
 from vispath_lit.launch.checkpoint import (
@@ -24,13 +23,17 @@ from vispath_lit.launch.predictor import learned_of
 from vispath_lit.launch.record import RunRecord
 from vispath_lit.launch.testing import evaluate_systems
 from vispath_lit.launch.values import check_run
+from vispath_lit.processes import in_turn, is_first, shared
 from vispath_lit.protocols import Trainable
 
 GIVEN = ("nothing", "start", "start_and_depth")
 
 
-def train(config: DictConfig) -> None:
+def train(config: DictConfig) -> float | None:
     """Fits the learned parts (unless `fit=false`), then tests them beside the fixed system.
+
+    Returns:
+        the best val score, by which the checkpoint was chosen: what a sweep maximises. None without a fit.
 
     Raises:
         VisPathError: whatever the user can mend, in one line.
@@ -38,10 +41,13 @@ def train(config: DictConfig) -> None:
     check_run(config)
     pl.seed_everything(config.seed, workers=True, verbose=False)
     record = RunRecord(config.run_dir)
-    world = make_world(config)
-    parts = make_parts(config.parts, world, parts_of(config.system, config.parts))
+    with in_turn():
+        world = make_world(config)
+    with in_turn():
+        parts = make_parts(config.parts, world, parts_of(config.system, config.parts))
     system = make_system(config.system, world, parts)
     chosen: Path | None = None
+    score: float | None = None
     if config.ckpt_path is not None:
         chosen = resolve(config.ckpt_path)
         content = read_checkpoint(chosen)
@@ -54,15 +60,19 @@ def train(config: DictConfig) -> None:
             load_weights(system.weights, content["state_dict"], "system.")
     if config.fit:
         if isinstance(system, Trainable):
-            chosen = fit_system(config, world, parts, system, record.folder)
+            chosen = shared(fit_system(config, world, parts, system, record.folder) if is_first() else None)
+            if chosen is not None and not is_first():
+                state = read_checkpoint(chosen)["state_dict"]
+                load_weights(learned_of(parts), of_parts(state, parts), "parts.")
+                load_weights(system.weights, state, "system.")
         else:
-            chosen = fit(config, world, parts, system, record.folder)
-        if getattr(rank_zero_only, "rank", 0):  # The processes of further devices only train.
-            return
+            system, chosen, score = fit(config, world, parts, system, record.folder)
     elif chosen is None:
         raise ConfigError("fit=false tests a trained system: say which with ckpt_path=PATH")
     fixed = None
     if config.compare_fixed and not isinstance(system, Trainable):  # a rival has no fixed twin
-        fixed = make_system(config.system, world, make_parts(config.fixed, world))
+        with in_turn():
+            fixed = make_system(config.system, world, make_parts(config.fixed, world))
     checkpoint = weights_fingerprint(read_checkpoint(chosen))
     evaluate_systems(config, world, system, fixed, record, GIVEN, checkpoint)
+    return score

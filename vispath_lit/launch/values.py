@@ -43,6 +43,7 @@ RULES: dict[str, Rule] = {
     "training.batch_size": ("a whole number of at least 1", lambda v: _whole(v, 1)),
     "training.val_questions": ("a whole number of at least 1", lambda v: _whole(v, 1)),
     "training.weak_workers": _POSITIVE_OR_NULL,
+    "training.keep_every": ("a whole number of at least 1", lambda v: _whole(v, 1)),
     "training.on_error": ("fail or skip", lambda v: v in ("fail", "skip")),
     "training.best_by": ("one of " + ", ".join(CHOOSERS) + ", or null", lambda v: v is None or v in CHOOSERS),
     "trainer.max_epochs": ("a whole number of at least 1", lambda v: _whole(v, 1)),

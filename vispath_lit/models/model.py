@@ -100,6 +100,18 @@ class LearnedParts(nn.Module):
         if neighbourhood is not None:
             neighbourhood.refresh(step)
 
+    def remembered(self) -> dict[str, Tensor]:
+        """What following steps will use that earlier ones computed: part of what a run resumes from."""
+        neighbourhood = getattr(self, "neighbourhood", None)
+        found: dict[str, Tensor] = neighbourhood.remembered() if hasattr(neighbourhood, "remembered") else {}
+        return found
+
+    def remember(self, state: Mapping[str, Tensor]) -> None:
+        """Takes up what `remembered` gave."""
+        neighbourhood = getattr(self, "neighbourhood", None)
+        if hasattr(neighbourhood, "remember"):
+            neighbourhood.remember(state)
+
     def trained_names(self) -> set[str]:
         """Names in the state dict that a checkpoint must hold: all but frozen weights.
 

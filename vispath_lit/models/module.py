@@ -4,20 +4,25 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import pytorch_lightning as pl
 from torch import Tensor
-from torch.optim import AdamW
+from torch.distributed.fsdp import FullyShardedDataParallel
+from torch.optim import AdamW, Optimizer
 from torch.optim.lr_scheduler import LambdaLR
 
 from vispath_lit.data.states import QuestionBatch
 from vispath_lit.errors import CheckpointError, ConfigError
 from vispath_lit.models.guided_walk import GuidedWalk, WalkResult
 from vispath_lit.models.model import LearnedParts
+from vispath_lit.processes import count, gathered, rank, shared
 
 Validate = Callable[[], Mapping[str, float]]
+Sums = dict[str, tuple[float, float]]
+REMEMBERED = "remembered"
 FLOOR = 0.01  # of the learning rate, at the end of its cosine
 
 
@@ -75,30 +80,55 @@ class VisPathModule(pl.LightningModule):
         self.strict_loading = (
             False  # frozen weights are not in a checkpoint; on_load_checkpoint checks the others
         )
+        self._matrices = {name for name, weight in parts.named_parameters() if weight.ndim > 1}
+        self._seen: list[tuple[int, Sums]] = []
         self.save_hyperparameters({**asdict(self.settings), **asdict(walk.settings)})
+
+    def setup(self, stage: str) -> None:
+        """Several processes start from the first one's weights, which it may have trained before."""
+        if count() > 1:
+            state, trained = self.parts.state_dict(), self.parts.trained_names()
+            self.parts.load_state_dict(shared({name: state[name] for name in trained}), strict=False)
 
     def on_train_batch_start(self, batch: QuestionBatch, batch_idx: int) -> None:
         self.parts.begin_step(batch_idx)
 
     def training_step(self, batch: QuestionBatch, batch_idx: int) -> Tensor:
         result = self.walk.run(batch, self._beam_share())
-        self._log_all("train", result, len(batch))
+        self._log_step(result, len(batch))
         return result.loss
 
-    def validation_step(self, batch: QuestionBatch, batch_idx: int) -> None:
-        self._log_all("val", self.walk.run(batch, 1.0), len(batch))
+    def on_validation_epoch_start(self) -> None:
+        self._seen = []
+
+    def validation_step(self, batch: QuestionBatch | None, batch_idx: int) -> None:
+        if batch is not None:  # the last round of several processes may have too few
+            self._seen.append((batch_idx * count() + rank(), sums(self.walk.run(batch, 1.0), len(batch))))
 
     def on_validation_epoch_end(self) -> None:
+        totals: Sums = {}
+        seen = [one for part in gathered(self._seen) for one in part]
+        for _, found in sorted(seen, key=lambda one: one[0]):  # so that a sum has the same bits
+            for name, (total, of) in found.items():
+                before = totals.get(name, (0.0, 0.0))
+                totals[name] = before[0] + total, before[1] + of
+        for name, (total, of) in totals.items():
+            self.log(f"val/{name}", total / of, sync_dist=True)
         if self.validate is not None:
-            for name, value in self.validate().items():
+            with self._whole():
+                scores = self.validate()
+            for name, value in scores.items():
                 self.log(f"val/{name}", float(value), sync_dist=True)
 
     def configure_optimizers(self) -> Any:
         settings = self.settings
-        weights = [weight for weight in self.parts.parameters() if weight.requires_grad]
+        # By name: where weights are divided among processes, each sees flat pieces of them.
+        weights = [
+            (name in self._matrices, w) for name, w in self.parts.named_parameters() if w.requires_grad
+        ]
         groups = [
-            {"params": [w for w in weights if w.ndim > 1], "weight_decay": settings.weight_decay},
-            {"params": [w for w in weights if w.ndim <= 1], "weight_decay": 0.0},
+            {"params": [w for matrix, w in weights if matrix], "weight_decay": settings.weight_decay},
+            {"params": [w for matrix, w in weights if not matrix], "weight_decay": 0.0},
         ]
         optimizer = AdamW(groups, lr=settings.lr, betas=(0.9, 0.98))
         steps = self.trainer.estimated_stepping_batches
@@ -109,17 +139,49 @@ class VisPathModule(pl.LightningModule):
         schedule = LambdaLR(optimizer, warm_cosine(int(steps), settings.warmup))
         return {"optimizer": optimizer, "lr_scheduler": {"scheduler": schedule, "interval": "step"}}
 
+    def configure_gradient_clipping(
+        self,
+        optimizer: Optimizer,
+        gradient_clip_val: float | None = None,
+        gradient_clip_algorithm: str | None = None,
+    ) -> None:
+        """By the norm of the whole gradient, of which each process has a piece under FSDP."""
+        root = self.trainer.strategy.model
+        by_norm = gradient_clip_algorithm in (None, "norm")
+        if isinstance(root, FullyShardedDataParallel) and gradient_clip_val and by_norm:
+            root.clip_grad_norm_(gradient_clip_val)
+        else:
+            self.clip_gradients(optimizer, gradient_clip_val, gradient_clip_algorithm)
+
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        """Keeps trained weights alone: a frozen backbone is not part of a checkpoint."""
+        """Keeps trained weights alone: a frozen backbone is not part of a checkpoint.
+
+        Beside them what the next steps use again, of each process.
+        """
+        checkpoint[REMEMBERED] = gathered(self.parts.remembered())
         trained = self._trained()
         checkpoint["state_dict"] = {k: v for k, v in checkpoint["state_dict"].items() if k in trained}
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        if odd := sorted(self._trained() ^ set(checkpoint["state_dict"])):
+        weights = checkpoint.get("state_dict", self._trained())  # FSDP has loaded and checked them by now
+        if odd := sorted(self._trained() ^ set(weights)):
             raise CheckpointError(
                 f"the checkpoint does not fit the configured parts: {len(odd)} weights are on one side only, "
                 f"such as {odd[:3]}; use the configuration that it was trained with"
             )
+        states = checkpoint.get(REMEMBERED)
+        if isinstance(states, list) and len(states) == count() and isinstance(states[rank()], dict):
+            self.parts.remember(states[rank()])
+
+    def _whole(self) -> AbstractContextManager[None]:
+        """The search walks through the parts one by one, so it needs their weights undivided."""
+        root = self.trainer.strategy.model
+        if not isinstance(root, FullyShardedDataParallel):
+            return nullcontext()
+        whole: AbstractContextManager[None] = FullyShardedDataParallel.summon_full_params(
+            root, writeback=False
+        )
+        return whole
 
     def _trained(self) -> set[str]:
         return {f"parts.{name}" for name in self.parts.trained_names()}
@@ -129,13 +191,20 @@ class VisPathModule(pl.LightningModule):
         done = self.global_step / max(1.0, float(self.trainer.estimated_stepping_batches))
         return self.settings.beam_share * min(1.0, 2 * done)
 
-    def _log_all(self, stage: str, result: WalkResult, questions: int) -> None:
-        self.log(f"{stage}/loss", result.loss.detach(), batch_size=questions, prog_bar=stage == "train")
+    def _log_step(self, result: WalkResult, questions: int) -> None:
+        self.log("train/loss", result.loss.detach(), batch_size=questions, prog_bar=True)
         for name, loss in result.losses.items():
-            self.log(f"{stage}/{name}_loss", loss.detach(), batch_size=questions)
+            self.log(f"train/{name}_loss", loss.detach(), batch_size=questions)
         for name, (hits, of) in result.counts.items():
             if of:
-                self.log(f"{stage}/{name}", hits / of, batch_size=int(of))
+                self.log(f"train/{name}", hits / of, batch_size=int(of))
+
+
+def sums(result: WalkResult, questions: int) -> Sums:
+    """Losses and hits of a batch, each as its sum and what it is to be divided by."""
+    losses = {"loss": result.loss} | {f"{name}_loss": loss for name, loss in result.losses.items()}
+    found = {name: (float(loss.detach()) * questions, float(questions)) for name, loss in losses.items()}
+    return found | {name: hits for name, hits in result.counts.items() if hits[1]}
 
 
 def warm_cosine(steps: int, warmup: float) -> Callable[[int], float]:

@@ -13,7 +13,7 @@ import xxhash
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from vispath_lit.errors import ConfigError
+from vispath_lit.errors import CheckpointError, ConfigError
 from vispath_lit.kg.neighbourhoods import MOST, sample
 from vispath_lit.kg.store import KnowledgeGraph
 from vispath_lit.models.features import GraphFeatures, StepEmbedding
@@ -109,11 +109,11 @@ class EgoGraphEncoder(nn.Module):
     def rows(self, entities: Tensor) -> Rows:
         """The vectors of `[n]` entities without a gradient.
 
-        In training they may be `refresh` steps old; else they are those of the weights as they are.
+        In training they may be `refresh` steps old (those that a validation encoded are not used); else they
+        are those of the weights as they are.
         """
         asked, device = entities.cpu(), self.of_label.weight.device
-        if not self.training:
-            self._table.forget(self._weights())
+        self._table.forget(None if self.training else self._weights())
         if self.training or not self._whole:
             table = self._table.some(asked.numpy())
         else:
@@ -126,7 +126,33 @@ class EgoGraphEncoder(nn.Module):
     def refresh(self, step: int) -> None:
         """Before each training step of an epoch, from 0: forgets vectors that have become old."""
         if step % self.every == 0:
-            self._table.forget(self._weights())
+            self._table.clear()
+
+    def remembered(self) -> dict[str, Tensor]:
+        """The vectors that following training steps use again, of older weights; empty where none are."""
+        known = self._table.known(None)
+        return (
+            {}
+            if known is None
+            else {"entities": torch.from_numpy(known[0]), "vectors": torch.from_numpy(known[1])}
+        )
+
+    def remember(self, state: Mapping[str, Tensor]) -> None:
+        """Takes up what `remembered` gave.
+
+        Raises:
+            CheckpointError: it is not of this graph and encoder, or damaged.
+        """
+        if not state:
+            return
+        entities, vectors = state.get("entities"), state.get("vectors")
+        tensors = isinstance(entities, Tensor) and isinstance(vectors, Tensor)
+        if not tensors or not self._table.fits(entities.numpy(), vectors.numpy()):
+            raise CheckpointError(
+                "the checkpoint's neighbourhood vectors are damaged or of another graph: "
+                "say transfer=true to start from its weights alone"
+            )
+        self._table.fill(None, entities.numpy(), vectors.numpy())
 
     def _without_gradient(self, entities: NDArray[np.int64]) -> NDArray[Any]:
         before = self.training

@@ -34,9 +34,35 @@ class VectorTable:
         self._lock = threading.Lock()  # searches side by side ask for the same rows
 
     def forget(self, weights: Hashable) -> None:
-        """Drops the rows, unless they are of these weights."""
+        """Drops the rows, unless they are of these weights; None stands for several steps of training."""
         if weights != self._weights:
-            self._weights, self._rows, self._known = weights, None, None
+            self.clear()
+            self._weights = weights
+
+    def clear(self) -> None:
+        """Drops the rows."""
+        self._rows, self._known = None, None
+
+    def known(self, weights: Hashable) -> tuple[NDArray[np.int64], NDArray[Any]] | None:
+        """Entities and their rows that were encoded one by one, if they are of these weights."""
+        if weights != self._weights or self._rows is None or self._known is None:
+            return None
+        entities = np.flatnonzero(self._known)
+        return entities, self._rows[entities]
+
+    def fits(self, entities: NDArray[Any], rows: NDArray[Any]) -> bool:
+        """Whether these could be what `known` gave."""
+        if entities.dtype != np.int64 or entities.ndim != 1 or rows.dtype != np.float16:
+            return False
+        inside = bool(((entities >= 0) & (entities < self.shape[0])).all())
+        return inside and rows.shape == (len(entities), self.shape[1]) and bool(np.isfinite(rows).all())
+
+    def fill(self, weights: Hashable, entities: NDArray[np.int64], rows: NDArray[Any]) -> None:
+        """Holds these rows from now on."""
+        self.forget(weights)
+        self._rows = np.zeros(self.shape, dtype=np.float16)
+        self._known = np.zeros(self.shape[0], dtype=bool)
+        self._rows[entities], self._known[entities] = rows, True
 
     def some(self, entities: NDArray[np.int64]) -> NDArray[Any]:
         """The table, with the rows of these entities encoded."""

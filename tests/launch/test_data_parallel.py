@@ -1,0 +1,143 @@
+"""Two processes that train together, on a world that can be learned in seconds."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from statistics import mean
+from typing import Any
+
+import pytest
+import torch
+from learned_runs import datamodule, module, trainer
+from learned_worlds import ring_triples
+from process_pairs import pair
+from pytorch_lightning.strategies import DDPStrategy, FSDPStrategy
+from torch import Tensor, nn
+from torch.distributed.fsdp import FullyShardedDataParallel
+
+from vispath_lit.errors import DataError
+from vispath_lit.kg.store import KnowledgeGraph
+from vispath_lit.models.module import TrainingSettings
+from vispath_lit.processes import count, gathered, in_turn, is_first, rank, shared, together
+
+MakeGraph = Callable[[int, int, Iterable[tuple[int, int, int]]], KnowledgeGraph]
+SETTINGS = TrainingSettings(lr=4e-3)
+EPOCHS = 4
+
+
+class OnProcessors(FSDPStrategy):
+    """Lightning divides weights on GPUs alone; torch can do so anywhere."""
+
+    def _setup_model(self, model: nn.Module) -> nn.Module:
+        return FullyShardedDataParallel(model, device_id=torch.device("cpu"), use_orig_params=True)
+
+
+def ddp() -> DDPStrategy:
+    return DDPStrategy(find_unused_parameters=True, broadcast_buffers=False)
+
+
+@pytest.fixture(scope="module")
+def graph(make_graph: MakeGraph) -> KnowledgeGraph:
+    return make_graph(40, 6, ring_triples())
+
+
+def learn(graph: KnowledgeGraph, folder: Path, seed: int, devices: int, batch_size: int) -> dict[str, float]:
+    values: dict[str, Any] = {"devices": 2, "strategy": ddp()} if devices == 2 else {}
+    learner = module(graph, seed=seed, settings=SETTINGS)
+    run = trainer(folder, max_epochs=EPOCHS, **values)
+    run.fit(learner, datamodule(graph, train=240, batch_size=batch_size, seed=seed))
+    return {name: float(value) for name, value in run.callback_metrics.items() if name.startswith("val/")}
+
+
+def test_objects_go_round_in_order() -> None:
+    def work(mine: int) -> None:
+        assert (rank(), count(), is_first()) == (mine, 2, mine == 0)
+        assert shared(f"of {mine}") == "of 0"
+        assert gathered(mine * 10) == [0, 10]
+        assert list(together([3, 1, 2], lambda n: (n, rank()), "counting")) == [(3, 0), (1, 1), (2, 0)]
+        assert list(together([], lambda n: n, "nothing")) == []
+        with in_turn():
+            pass
+
+    assert list(together([3, 1], lambda n: n * 2, "alone")) == [6, 2]
+    assert (rank(), count(), shared(5), gathered(5)) == (0, 1, 5, [5])
+    pair(work)
+
+
+def test_two_processes_validate_as_one_does(graph: KnowledgeGraph, tmp_path: Path) -> None:
+    """60 questions in batches of 7: nine batches, so that the second process has one less."""
+
+    def validate(devices: int) -> dict[str, float]:
+        values: dict[str, Any] = {"devices": 2, "strategy": ddp()} if devices == 2 else {}
+        data = datamodule(graph, batch_size=7)
+        return dict(trainer(tmp_path, **values).validate(module(graph), data, verbose=False)[0])
+
+    def work(mine: int) -> None:
+        (tmp_path / f"{mine}.json").write_text(json.dumps(validate(2)))
+
+    pair(work)
+    alone = validate(1)
+    assert json.loads((tmp_path / "0.json").read_text()) == alone
+    assert json.loads((tmp_path / "1.json").read_text()) == alone
+    assert alone["val/loss"] > 0
+
+
+def test_two_processes_learn_as_much_as_one(graph: KnowledgeGraph, tmp_path: Path) -> None:
+    """Half the batch each, so that a step sees as many questions; means of three seeds."""
+
+    def work(mine: int) -> None:
+        found = [learn(graph, tmp_path, seed, 2, 16) for seed in range(3)]
+        (tmp_path / f"{mine}.json").write_text(json.dumps(found))
+
+    pair(work)
+    two = json.loads((tmp_path / "0.json").read_text())
+    one = [learn(graph, tmp_path, seed, 1, 32) for seed in range(3)]
+    for name in ("val/edge_hit/1", "val/edge_hit/2", "val/chain_hit/2", "val/loss"):
+        ones, twos = [run[name] for run in one], [run[name] for run in two]
+        spread = max(ones + twos) - min(ones + twos)
+        print(name, [round(x, 3) for x in ones], [round(x, 3) for x in twos])
+        assert abs(mean(ones) - mean(twos)) <= max(0.05, 0.67 * spread), (name, ones, twos)
+    assert min(run["val/edge_hit/1"] for run in two) > 0.6
+
+
+def test_divided_weights_are_clipped_and_kept_as_whole_ones(graph: KnowledgeGraph, tmp_path: Path) -> None:
+    """The gradient's norm over all pieces, decay on matrices alone: the same weights as with copies."""
+
+    def work(mine: int) -> None:
+        for name, strategy in (("ddp", ddp()), ("fsdp", OnProcessors())):
+            learner = module(graph, settings=TrainingSettings(lr=1e-3, weight_decay=1.0))
+            shapes = [weight.shape for weight in learner.parts.parameters()]
+
+            def search(learner: Any = learner, shapes: Any = shapes) -> dict[str, float]:
+                assert [weight.shape for weight in learner.parts.parameters()] == shapes
+                return {"hits@1": 0.5}
+
+            learner.validate = search
+            run = trainer(tmp_path, devices=2, strategy=strategy, gradient_clip_val=0.05)
+            run.fit(learner, datamodule(graph))
+            run.save_checkpoint(tmp_path / f"{name}.ckpt")
+
+    pair(work)
+    copies, divided = (weights(tmp_path / f"{name}.ckpt") for name in ("ddp", "fsdp"))
+    fresh = module(graph).parts.state_dict()
+    assert copies.keys() == divided.keys()
+    for name, weight in copies.items():
+        torch.testing.assert_close(divided[name], weight, rtol=1e-4, atol=1e-6, msg=name)
+    moved = [name for name in copies if not torch.equal(copies[name], fresh[name.removeprefix("parts.")])]
+    assert len(moved) > 20
+
+
+def test_fewer_batches_than_processes_are_refused(graph: KnowledgeGraph, tmp_path: Path) -> None:
+    def work(mine: int) -> None:
+        run = trainer(tmp_path, devices=2, strategy=ddp())
+        with pytest.raises(DataError, match="fewer batches of 500 than the 2 processes"):
+            run.fit(module(graph), datamodule(graph, batch_size=500))
+
+    pair(work)
+
+
+def weights(file: Path) -> dict[str, Tensor]:
+    found: dict[str, Tensor] = torch.load(file, weights_only=True)["state_dict"]
+    return found
