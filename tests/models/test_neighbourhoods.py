@@ -12,7 +12,7 @@ import torch
 from learned_worlds import EvenAnalyzer, PlainTexts, WordEncoder, ring_triples
 from torch import Tensor, nn
 
-from vispath_lit.errors import ConfigError
+from vispath_lit.errors import CheckpointError, ConfigError
 from vispath_lit.kg.frontier import expand
 from vispath_lit.kg.store import KnowledgeGraph
 from vispath_lit.models.chain_scorers.learned import LearnedChainScorer
@@ -297,6 +297,37 @@ def test_in_training_rows_grow_old_for_some_steps(
     assert not torch.equal(seen[1], seen[2])
     assert not torch.equal(seen[3], seen[4])
     assert not torch.equal(encoder.eval().rows(asked).dense(), seen[4])
+
+
+def test_rows_of_older_weights_are_taken_up_by_a_resumed_run(
+    graph: KnowledgeGraph, words: WordEncoder, tmp_path: Path
+) -> None:
+    encoder, other = (make(CompGCNNeighbourhood, graph, words, tmp_path, refresh=9).train() for _ in range(2))
+    assert encoder.remembered() == {}
+    encoder.refresh(0)
+    old = encoder.rows(torch.tensor([1, 2])).dense().clone()
+    move(encoder)
+    state = encoder.remembered()
+    assert state["entities"].tolist() == [1, 2]
+    other.load_state_dict(encoder.state_dict())
+    other.remember(state)
+    other.refresh(1)
+    assert torch.equal(other.rows(torch.tensor([1, 2])).dense(), old)
+    assert torch.equal(other.rows(torch.tensor([5])).dense(), encoder.rows(torch.tensor([5])).dense())
+    other.eval().rows(torch.tensor([1]))
+    assert other.train().remembered() == {}, "what a validation encoded is not used in training"
+    assert not torch.equal(other.rows(torch.tensor([1, 2])).dense(), old)
+    damaged = [
+        {"entities": torch.tensor([COUNT]), "vectors": torch.zeros(1, 8).half()},
+        {"entities": torch.tensor([-1]), "vectors": torch.zeros(1, 8).half()},
+        {"entities": torch.tensor([1]), "vectors": torch.full((1, 8), torch.nan).half()},
+        {"entities": torch.tensor([1]), "vectors": torch.zeros(1, 7).half()},
+        {"entities": torch.tensor([1]), "vectors": torch.zeros(1, 8).bfloat16()},
+        {"entities": torch.tensor([1])},
+    ]
+    for one in damaged:
+        with pytest.raises(CheckpointError, match="transfer=true"):
+            other.remember(one)
 
 
 def test_a_table_encodes_each_row_once_and_only_what_is_asked() -> None:

@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytorch_lightning as pl
+from hydra.core.hydra_config import HydraConfig
 from hydra.errors import InstantiationException
+from hydra.types import RunMode
 from hydra.utils import instantiate
 from lightning_fabric.utilities.exceptions import MisconfigurationException
 from omegaconf import DictConfig
@@ -36,7 +38,7 @@ from vispath_lit.models.guided_walk import GuidedWalk
 from vispath_lit.models.model import LearnedParts
 from vispath_lit.models.module import VisPathModule
 from vispath_lit.models.residual import start_at_random
-from vispath_lit.processes import in_turn, is_first
+from vispath_lit.processes import count, in_turn, is_first
 from vispath_lit.progress import console
 from vispath_lit.protocols import System
 from vispath_lit.search.pruning import objective_texts
@@ -119,7 +121,27 @@ def _trainer(config: DictConfig, callbacks: list[pl.Callback], run: Path) -> pl.
         )
     except (InstantiationException, MisconfigurationException, TypeError, ValueError, ImportError) as error:
         raise ConfigError(f"trainer or logger: {first_line(error.__cause__ or error)}") from error
+    _check_processes(trainer)
     return trainer
+
+
+def _check_processes(trainer: pl.Trainer) -> None:
+    """Refuses what would train several times over.
+
+    Raises:
+        ConfigError: processes that the Trainer does not know of, or a sweep that each would begin anew.
+    """
+    if count() not in (1, trainer.world_size):
+        raise ConfigError(
+            f"{count()} processes were started, and the trainer is set for {trainer.world_size}: "
+            f"say trainer=ddp, with trainer.devices and trainer.num_nodes that make {count()}"
+        )
+    many = HydraConfig.initialized() and HydraConfig.get().mode == RunMode.MULTIRUN
+    if many and count() < trainer.world_size:
+        raise ConfigError(
+            "a multirun over several devices would begin anew in each process: start it by "
+            f"torchrun --nproc-per-node={trainer.num_devices} train.py -m ..."
+        )
 
 
 def _data(

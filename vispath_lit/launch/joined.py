@@ -8,11 +8,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import torch
-from lightning_fabric.plugins.environments import (
-    ClusterEnvironment,
-    SLURMEnvironment,
-    TorchElasticEnvironment,
-)
+from lightning_fabric.plugins.environments.cluster_environment import ClusterEnvironment
+from lightning_fabric.plugins.environments.slurm import SLURMEnvironment
+from lightning_fabric.plugins.environments.torchelastic import TorchElasticEnvironment
 from torch import distributed
 
 from vispath_lit.processes import shared
@@ -47,4 +45,8 @@ def joined() -> Iterator[None]:
 def _environment() -> ClusterEnvironment | None:
     if TorchElasticEnvironment.detect():
         return TorchElasticEnvironment()
-    return SLURMEnvironment() if SLURMEnvironment.detect() else None
+    if not SLURMEnvironment.detect():
+        return None
+    found = SLURMEnvironment()
+    # A batch script knows its job's tasks too; only what srun started has that many beside it.
+    return found if os.environ.get("SLURM_STEP_NUM_TASKS") == str(found.world_size()) else None

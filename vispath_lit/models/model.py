@@ -102,13 +102,13 @@ class LearnedParts(nn.Module):
 
     def remembered(self) -> dict[str, Tensor]:
         """What following steps will use that earlier ones computed: part of what a run resumes from."""
-        neighbourhood = getattr(self, "neighbourhood", None)
+        neighbourhood: Any = getattr(self, "neighbourhood", None)
         found: dict[str, Tensor] = neighbourhood.remembered() if hasattr(neighbourhood, "remembered") else {}
         return found
 
     def remember(self, state: Mapping[str, Tensor]) -> None:
         """Takes up what `remembered` gave."""
-        neighbourhood = getattr(self, "neighbourhood", None)
+        neighbourhood: Any = getattr(self, "neighbourhood", None)
         if hasattr(neighbourhood, "remember"):
             neighbourhood.remember(state)
 

@@ -145,14 +145,16 @@ class EgoGraphEncoder(nn.Module):
         """
         if not state:
             return
-        entities, vectors = state.get("entities"), state.get("vectors")
-        tensors = isinstance(entities, Tensor) and isinstance(vectors, Tensor)
-        if not tensors or not self._table.fits(entities.numpy(), vectors.numpy()):
+        parts = [state.get(key) for key in ("entities", "vectors")]
+        known = [
+            x.numpy() for x in parts if isinstance(x, Tensor) and x.dtype in (torch.int64, torch.float16)
+        ]
+        if len(known) != len(parts) or not self._table.fits(known[0], known[1]):
             raise CheckpointError(
                 "the checkpoint's neighbourhood vectors are damaged or of another graph: "
                 "say transfer=true to start from its weights alone"
             )
-        self._table.fill(None, entities.numpy(), vectors.numpy())
+        self._table.fill(None, known[0], known[1])
 
     def _without_gradient(self, entities: NDArray[np.int64]) -> NDArray[Any]:
         before = self.training
