@@ -13,25 +13,18 @@ import torch
 from learned_runs import datamodule, module, trainer
 from learned_worlds import ring_triples
 from process_pairs import pair
-from pytorch_lightning.strategies import DDPStrategy, FSDPStrategy
-from torch import Tensor, nn
-from torch.distributed.fsdp import FullyShardedDataParallel
+from pytorch_lightning.strategies import DDPStrategy
+from torch import Tensor
 
 from vispath_lit.errors import DataError
 from vispath_lit.kg.store import KnowledgeGraph
+from vispath_lit.launch.divided import Divided
 from vispath_lit.models.module import TrainingSettings
 from vispath_lit.processes import count, gathered, in_turn, is_first, rank, shared, together
 
 MakeGraph = Callable[[int, int, Iterable[tuple[int, int, int]]], KnowledgeGraph]
 SETTINGS = TrainingSettings(lr=4e-3)
-EPOCHS = 4
-
-
-class OnProcessors(FSDPStrategy):
-    """Lightning divides weights on GPUs alone; torch can do so anywhere."""
-
-    def _setup_model(self, model: nn.Module) -> nn.Module:
-        return FullyShardedDataParallel(model, device_id=torch.device("cpu"), use_orig_params=True)
+EPOCHS = 3
 
 
 def ddp() -> DDPStrategy:
@@ -106,7 +99,7 @@ def test_divided_weights_are_clipped_and_kept_as_whole_ones(graph: KnowledgeGrap
     """The gradient's norm over all pieces, decay on matrices alone: the same weights as with copies."""
 
     def work(mine: int) -> None:
-        for name, strategy in (("ddp", ddp()), ("fsdp", OnProcessors())):
+        for name, strategy in (("ddp", ddp()), ("fsdp", Divided())):
             learner = module(graph, settings=TrainingSettings(lr=1e-3, weight_decay=1.0))
             shapes = [weight.shape for weight in learner.parts.parameters()]
 

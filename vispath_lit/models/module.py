@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import pytorch_lightning as pl
-from torch import Tensor
+from torch import Tensor, distributed
 from torch.distributed.fsdp import FullyShardedDataParallel
 from torch.optim import AdamW, Optimizer
 from torch.optim.lr_scheduler import LambdaLR
@@ -138,6 +138,15 @@ class VisPathModule(pl.LightningModule):
             )
         schedule = LambdaLR(optimizer, warm_cosine(int(steps), settings.warmup))
         return {"optimizer": optimizer, "lr_scheduler": {"scheduler": schedule, "interval": "step"}}
+
+    def on_after_backward(self) -> None:
+        """Averages the gradients of single numbers, which FSDP leaves alone."""
+        if not isinstance(self.trainer.strategy.model, FullyShardedDataParallel):
+            return
+        for weight in self.parts.parameters():
+            if weight.ndim == 0 and weight.grad is not None:
+                distributed.all_reduce(weight.grad)
+                weight.grad /= distributed.get_world_size()
 
     def configure_gradient_clipping(
         self,
