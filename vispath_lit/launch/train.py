@@ -61,7 +61,8 @@ def train(config: DictConfig) -> float | None:
     if config.fit:
         if isinstance(system, Trainable):
             chosen = shared(fit_system(config, world, parts, system, record.folder) if is_first() else None)
-            if chosen is not None and not is_first():
+            assert chosen is not None
+            if not is_first():
                 state = read_checkpoint(chosen)["state_dict"]
                 load_weights(learned_of(parts), of_parts(state, parts), "parts.")
                 load_weights(system.weights, state, "system.")
