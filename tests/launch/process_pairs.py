@@ -22,7 +22,7 @@ def pair(work: Callable[[int], None]) -> None:
         port = free.getsockname()[1]
     children = [_fork(work, rank, port) for rank in range(2)]
     codes = [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children]
-    assert codes == [0, 0]
+    assert codes == [0, 0], codes
 
 
 def _fork(work: Callable[[int], None], rank: int, port: int) -> int:

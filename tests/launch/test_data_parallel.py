@@ -11,14 +11,20 @@ from typing import Any
 import pytest
 import torch
 from learned_runs import datamodule, module, trainer
-from learned_worlds import ring_triples
+from learned_worlds import EvenAnalyzer, ring_questions, ring_triples
 from process_pairs import pair
 from pytorch_lightning.strategies import DDPStrategy
 from torch import Tensor
 
-from vispath_lit.errors import DataError
+from vispath_lit.data.datamodule import QuestionDataModule
+from vispath_lit.data.states import StateSettings
+from vispath_lit.data.supervision import supervise
+from vispath_lit.errors import ConfigError, DataError
 from vispath_lit.kg.store import KnowledgeGraph
+from vispath_lit.launch.config import load_config
 from vispath_lit.launch.divided import Divided
+from vispath_lit.launch.fit import _trainer
+from vispath_lit.launch.joined import _environment
 from vispath_lit.models.module import TrainingSettings
 from vispath_lit.processes import count, gathered, in_turn, is_first, rank, shared, together
 
@@ -40,7 +46,16 @@ def learn(graph: KnowledgeGraph, folder: Path, seed: int, devices: int, batch_si
     values: dict[str, Any] = {"devices": 2, "strategy": ddp()} if devices == 2 else {}
     learner = module(graph, seed=seed, settings=SETTINGS)
     run = trainer(folder, max_epochs=EPOCHS, **values)
-    run.fit(learner, datamodule(graph, train=240, batch_size=batch_size, seed=seed))
+    data = QuestionDataModule(
+        graph,
+        supervise(graph, ring_questions(240, seed=0, relations=3, deepest=2)),
+        supervise(graph, ring_questions(60, seed=1, relations=3, deepest=2)),
+        EvenAnalyzer().analyze,
+        StateSettings(edges=10),
+        batch_size=batch_size,
+        seed=seed,
+    )
+    run.fit(learner, data)
     return {name: float(value) for name, value in run.callback_metrics.items() if name.startswith("val/")}
 
 
@@ -81,12 +96,12 @@ def test_two_processes_learn_as_much_as_one(graph: KnowledgeGraph, tmp_path: Pat
     """Half the batch each, so that a step sees as many questions; means of three seeds."""
 
     def work(mine: int) -> None:
-        found = [learn(graph, tmp_path, seed, 2, 16) for seed in range(3)]
+        found = [learn(graph, tmp_path, seed, 2, 5) for seed in range(3)]
         (tmp_path / f"{mine}.json").write_text(json.dumps(found))
 
     pair(work)
     two = json.loads((tmp_path / "0.json").read_text())
-    one = [learn(graph, tmp_path, seed, 1, 32) for seed in range(3)]
+    one = [learn(graph, tmp_path, seed, 1, 10) for seed in range(3)]
     for name in ("val/edge_hit/1", "val/edge_hit/2", "val/chain_hit/2", "val/loss"):
         ones, twos = [run[name] for run in one], [run[name] for run in two]
         spread = max(ones + twos) - min(ones + twos)
@@ -129,6 +144,26 @@ def test_fewer_batches_than_processes_are_refused(graph: KnowledgeGraph, tmp_pat
             run.fit(module(graph), datamodule(graph, batch_size=500))
 
     pair(work)
+
+
+def test_a_trainer_that_does_not_know_of_the_others_is_refused(tmp_path: Path) -> None:
+    def work(mine: int) -> None:
+        config = load_config("train", ["trainer.accelerator=cpu", "logger=none", f"run_dir={tmp_path}"])
+        with pytest.raises(ConfigError, match="2 processes were started, and the trainer is set for 1"):
+            _trainer(config, [], tmp_path)
+
+    pair(work)
+
+
+def test_a_batch_script_is_no_task_of_srun(monkeypatch: pytest.MonkeyPatch) -> None:
+    given = {"SLURM_NTASKS": "2", "SLURM_JOB_NAME": "job", "SLURM_PROCID": "0", "SLURM_LOCALID": "0"}
+    for name, value in given.items():
+        monkeypatch.setenv(name, value)
+    assert _environment() is None
+    monkeypatch.setenv("SLURM_STEP_NUM_TASKS", "2")
+    found = _environment()
+    assert found is not None
+    assert found.world_size() == 2
 
 
 def weights(file: Path) -> dict[str, Tensor]:

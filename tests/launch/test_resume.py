@@ -51,7 +51,7 @@ def run_until_killed(folder: Path, cache: Path, *overrides: str) -> None:
                 os.kill(os.getpid(), signal.SIGKILL)
             return step(module, batch, batch_idx)
 
-        VisPathModule.training_step = last_step  # type: ignore[method-assign]
+        VisPathModule.training_step = last_step  # type: ignore[method-assign, assignment]
         try:
             run(folder, cache, *overrides)
         finally:

@@ -42,7 +42,7 @@ def test_each_seed_has_a_run_and_a_wandb_run_of_its_own(
 ) -> None:
     runs = sweep(tmp_path, monkeypatch, "seed=0,1")
     assert [run.name for run in runs] == ["0", "1"]
-    assert [OmegaConf.load(run / "config.yaml").seed for run in runs] == [0, 1]  # type: ignore[union-attr]
+    assert [OmegaConf.load(run / "config.yaml").seed for run in runs] == [0, 1]
     for run in runs:
         assert read_metrics(run)["overall"]["questions"] == 4
         assert len(list(run.glob("wandb/offline-run-*"))) == 1
