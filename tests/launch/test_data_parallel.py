@@ -9,12 +9,12 @@ from statistics import mean
 from typing import Any
 
 import pytest
+import pytorch_lightning as pl
 import torch
 from learned_runs import datamodule, module, trainer
 from learned_worlds import EvenAnalyzer, ring_questions, ring_triples
 from process_pairs import pair
 from pytorch_lightning.strategies import DDPStrategy
-from torch import Tensor
 
 from vispath_lit.data.datamodule import QuestionDataModule
 from vispath_lit.data.states import StateSettings
@@ -25,12 +25,25 @@ from vispath_lit.launch.config import load_config
 from vispath_lit.launch.divided import Divided
 from vispath_lit.launch.fit import _trainer
 from vispath_lit.launch.joined import _environment
-from vispath_lit.models.module import TrainingSettings
+from vispath_lit.models.module import TrainingSettings, VisPathModule
 from vispath_lit.processes import count, gathered, in_turn, is_first, rank, shared, together
 
 MakeGraph = Callable[[int, int, Iterable[tuple[int, int, int]]], KnowledgeGraph]
 SETTINGS = TrainingSettings(lr=4e-3)
 EPOCHS = 3
+
+
+class Whole(pl.Callback):
+    """Keeps the weights at the end, put together again."""
+
+    def __init__(self, file: Path) -> None:
+        self.file = file
+
+    def on_train_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        assert isinstance(pl_module, VisPathModule)
+        with pl_module._whole():
+            named = pl_module.parts.named_parameters()
+            torch.save({name: weight.detach().clone() for name, weight in named}, self.file)
 
 
 def ddp() -> DDPStrategy:
@@ -123,18 +136,20 @@ def test_divided_weights_are_clipped_and_kept_as_whole_ones(graph: KnowledgeGrap
                 return {"hits@1": 0.5}
 
             learner.validate = search
-            run = trainer(tmp_path, devices=2, strategy=strategy, gradient_clip_val=0.05)
+            keep = Whole(tmp_path / f"{name}-{mine}.pt")
+            run = trainer(tmp_path, devices=2, strategy=strategy, gradient_clip_val=0.05, callbacks=[keep])
             run.fit(learner, datamodule(graph))
-            run.save_checkpoint(tmp_path / f"{name}.ckpt")
 
     pair(work)
-    copies, divided = (weights(tmp_path / f"{name}.ckpt") for name in ("ddp", "fsdp"))
-    fresh = module(graph).parts.state_dict()
-    assert copies.keys() == divided.keys()
-    for name, weight in copies.items():
-        torch.testing.assert_close(divided[name], weight, rtol=1e-4, atol=1e-6, msg=name)
-    moved = [name for name in copies if not torch.equal(copies[name], fresh[name.removeprefix("parts.")])]
-    assert len(moved) > 20
+    copies, *divided = (
+        torch.load(tmp_path / name, weights_only=True) for name in ("ddp-0.pt", "fsdp-0.pt", "fsdp-1.pt")
+    )
+    fresh = dict(module(graph).parts.named_parameters())
+    for weights in divided:
+        assert copies.keys() == weights.keys() == fresh.keys()
+        for name, weight in copies.items():
+            torch.testing.assert_close(weights[name], weight, rtol=1e-4, atol=1e-6, msg=name)
+    assert len([name for name in copies if not torch.equal(copies[name], fresh[name])]) > 20
 
 
 def test_fewer_batches_than_processes_are_refused(graph: KnowledgeGraph, tmp_path: Path) -> None:
@@ -160,12 +175,12 @@ def test_a_batch_script_is_no_task_of_srun(monkeypatch: pytest.MonkeyPatch) -> N
     for name, value in given.items():
         monkeypatch.setenv(name, value)
     assert _environment() is None
+    monkeypatch.setenv("SLURM_STEP_NUM_TASKS", "1")
+    assert _environment() is None
     monkeypatch.setenv("SLURM_STEP_NUM_TASKS", "2")
+    with pytest.raises(ConfigError, match="ntasks-per-node=2"):
+        _environment()
+    monkeypatch.setenv("SLURM_NTASKS_PER_NODE", "2")
     found = _environment()
     assert found is not None
     assert found.world_size() == 2
-
-
-def weights(file: Path) -> dict[str, Tensor]:
-    found: dict[str, Tensor] = torch.load(file, weights_only=True)["state_dict"]
-    return found

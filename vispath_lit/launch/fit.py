@@ -16,7 +16,6 @@ from lightning_fabric.utilities.exceptions import MisconfigurationException
 from omegaconf import DictConfig
 from pytorch_lightning.callbacks import RichProgressBar
 from pytorch_lightning.loggers import WandbLogger
-from pytorch_lightning.strategies import FSDPStrategy
 
 from vispath_lit.data.datamodule import QuestionDataModule
 from vispath_lit.data.supervision import SupervisionReport, supervise
@@ -25,6 +24,7 @@ from vispath_lit.evaluation.files import write_json
 from vispath_lit.launch.calibrate import calibrate
 from vispath_lit.launch.checkpoint import Provenance, check_resumable, load_weights, read_checkpoint, resolve
 from vispath_lit.launch.config import plain
+from vispath_lit.launch.divided import Divided
 from vispath_lit.launch.keeping import Best, Last, RandomStates
 from vispath_lit.launch.link import link
 from vispath_lit.launch.parts import World, make, make_parts, make_system, section
@@ -85,7 +85,7 @@ def fit(
     finally:
         _close(trainer)
     chosen = Path(best.best_model_path)
-    if isinstance(trainer.strategy, FSDPStrategy):  # what was divided stays so
+    if isinstance(trainer.strategy, Divided):  # what was divided stays so
         parts = make_parts(config.parts, world)
         system, learned = make_system(config.system, world, parts), LearnedParts(parts)
     load_weights(learned, read_checkpoint(chosen)["state_dict"], "parts.")
@@ -114,6 +114,7 @@ def _trainer(config: DictConfig, callbacks: list[pl.Callback], run: Path) -> pl.
         loggers = [instantiate(logger) for logger in config.logger.values()]
         trainer: pl.Trainer = instantiate(
             settings,
+            strategy=Divided() if settings.get("strategy") == "fsdp" else settings.get("strategy", "auto"),
             callbacks=callbacks,
             logger=loggers or False,
             default_root_dir=str(run),

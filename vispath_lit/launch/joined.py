@@ -13,6 +13,8 @@ from lightning_fabric.plugins.environments.slurm import SLURMEnvironment
 from lightning_fabric.plugins.environments.torchelastic import TorchElasticEnvironment
 from torch import distributed
 
+from vispath_lit.errors import ConfigError
+from vispath_lit.launch.values import first_line
 from vispath_lit.processes import shared
 
 STARTED = "VISPATH_STARTED"  # When the run began, in seconds since 1970: run folders are named by it.
@@ -45,8 +47,11 @@ def joined() -> Iterator[None]:
 def _environment() -> ClusterEnvironment | None:
     if TorchElasticEnvironment.detect():
         return TorchElasticEnvironment()
-    if not SLURMEnvironment.detect():
-        return None
-    found = SLURMEnvironment()
     # A batch script knows its job's tasks too; only what srun started has that many beside it.
-    return found if os.environ.get("SLURM_STEP_NUM_TASKS") == str(found.world_size()) else None
+    tasks = os.environ.get("SLURM_NTASKS")
+    if not SLURMEnvironment.detect() or os.environ.get("SLURM_STEP_NUM_TASKS") != tasks or tasks == "1":
+        return None
+    try:
+        return SLURMEnvironment()
+    except RuntimeError as error:  # It knows tasks by node alone.
+        raise ConfigError(first_line(error)) from error
