@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import logging
 from pathlib import Path
+from typing import get_args
 
 import torch
 from torch import Tensor
 
+from vispath_lit.errors import ConfigError
 from vispath_lit.kg.store import KnowledgeGraph
+from vispath_lit.models.mapped_table import Kept
 from vispath_lit.models.texts.chain_states import ChainStates
 from vispath_lit.models.texts.distill import DistillSettings, composers_for
 from vispath_lit.models.texts.edge_table import EdgeTable
@@ -30,6 +33,9 @@ class Composed:
         table_mb: megabytes on disk for the composed edges, and in memory for the parts of chains; a graph
             that needs more is composed on the fly.
         settings: of the distillation.
+        whole_labels: embed the labels of all entities at once and keep them in a file, so that a search embeds
+            nothing but its question; otherwise a label is embedded when a search first meets it.
+        kept: numbers of composed edges and kept labels; `int8` takes half the space of `float16`.
     """
 
     def __init__(
@@ -41,14 +47,22 @@ class Composed:
         keep: int | None = None,
         table_mb: int = 2048,
         settings: DistillSettings | None = None,
+        whole_labels: bool = False,
+        kept: Kept = "float16",
     ) -> None:
+        if kept not in get_args(Kept):
+            raise ConfigError(f"texts kept is {kept!r}; expected one of {', '.join(get_args(Kept))}")
         self.keep = keep
         found = composers_for(graph, text_encoder, Path(cache_dir), composer, settings or DistillSettings())
         self.report = found.report
         limit = table_mb << 20
-        labels = LabelVectors(graph, text_encoder)
-        name = f"{found.fingerprint}-{graph.fingerprint}-{text_encoder.fingerprint}.npy"
-        self._edges = EdgeTable(graph, labels, found.edge, Path(cache_dir) / "composed" / name, limit)
+        cache, ending = Path(cache_dir), "" if kept == "float16" else f"-{kept}"
+        of_graph = f"{graph.fingerprint}-{text_encoder.fingerprint}{ending}.npy"
+        labels = LabelVectors(
+            graph, text_encoder, cache / "labels" / of_graph if whole_labels else None, kept
+        )
+        file = cache / "composed" / f"{found.fingerprint}-{of_graph}"
+        self._edges = EdgeTable(graph, labels, found.edge, file, limit, kept)
         self._chains = ChainStates(labels, found.chain, limit)
 
     @property

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from vispath_lit.kg.store import KnowledgeGraph
-from vispath_lit.models.mapped_table import mapped_table
+from vispath_lit.models.mapped_table import Kept, mapped_table, unit_floats
 from vispath_lit.models.texts.blocks import blockwise
 from vispath_lit.models.texts.composers import EdgeComposer
 from vispath_lit.models.texts.labels import LabelVectors
@@ -26,6 +26,7 @@ class EdgeTable:
     Args:
         file: where the vectors of all pairs of the graph are kept; None composes each call anew.
         limit: bytes that the file may have; a larger table is not made, each call composes anew.
+        kept: numbers of the file.
     """
 
     def __init__(
@@ -35,6 +36,7 @@ class EdgeTable:
         composer: EdgeComposer,
         file: Path | None,
         limit: int,
+        kept: Kept = "float16",
     ) -> None:
         self.relations = 2 * graph.num_relations
         self.labels = labels
@@ -44,7 +46,7 @@ class EdgeTable:
         self.pairs: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
         self.table: NDArray[Any] | None = None
         # A triple gives one pair in each direction, at most.
-        if file is not None and 2 * graph.num_triples * composer.dim * 2 <= limit:
+        if file is not None and 2 * graph.num_triples * composer.dim * np.dtype(kept).itemsize <= limit:
             self.pairs = graph_pairs(graph)
             self.table = mapped_table(
                 file,
@@ -52,6 +54,7 @@ class EdgeTable:
                 lambda some: self.compose(self.pairs[some]).numpy(),
                 CHUNK,
                 "composing edges",
+                kept,
             )
 
     def rows(self, relation: Tensor, tail: Tensor) -> Rows:
@@ -64,7 +67,7 @@ class EdgeTable:
                 used = np.zeros(len(self.pairs), dtype=bool)
                 used[place] = True
                 index = (np.cumsum(used) - 1)[place]
-                vectors = torch.from_numpy(self.table[used]).float()
+                vectors = torch.from_numpy(unit_floats(self.table[used]))
                 return Rows(vectors, torch.from_numpy(index))
         distinct, inverse = np.unique(keys, return_inverse=True)
         return Rows(self.compose(distinct), torch.from_numpy(inverse))

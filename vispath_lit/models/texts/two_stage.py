@@ -6,6 +6,7 @@ from pathlib import Path
 
 from vispath_lit.errors import ConfigError
 from vispath_lit.kg.store import KnowledgeGraph
+from vispath_lit.models.mapped_table import Kept
 from vispath_lit.models.texts.composed import Composed
 from vispath_lit.models.texts.distill import DistillSettings
 from vispath_lit.models.texts.exact import Exact
@@ -17,7 +18,7 @@ class TwoStage:
 
     Args:
         keep: times the beam width that composed texts pass on to exact ones.
-        composer, settings: see `Composed`.
+        composer, settings, whole_labels, kept: see `Composed`.
     """
 
     def __init__(
@@ -28,10 +29,21 @@ class TwoStage:
         keep: int = 4,
         composer: str = "auto",
         settings: DistillSettings | None = None,
+        whole_labels: bool = False,
+        kept: Kept = "float16",
     ) -> None:
         if keep < 1:
             raise ConfigError(f"two-stage keep is {keep}; expected at least 1")
-        self.shortlist = Composed(graph, text_encoder, cache_dir, composer, keep, settings=settings)
+        self.shortlist = Composed(
+            graph,
+            text_encoder,
+            cache_dir,
+            composer,
+            keep,
+            settings=settings,
+            whole_labels=whole_labels,
+            kept=kept,
+        )
         self.exact = Exact(graph, text_encoder)
 
     @property
