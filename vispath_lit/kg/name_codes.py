@@ -7,6 +7,7 @@ Inverted lists find less in the same time: names that share a word with the quer
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -24,12 +25,11 @@ SAMPLE = 20_000  # names that the quantizer is learned from
 SPAN = 6  # dimensions that share a code of 4 bits
 ROOM = 1.1  # The bytes reach so many times as far as the sample does.
 SHORTLIST = 40  # times k, at least
-SHARE, MOST = 300, 4000  # one name in so many, and no more
 
 
 def shortlist(names: int, k: int) -> int:
     """Names that the bytes decide on."""
-    return min(names, max(SHORTLIST * k, min(MOST, names // SHARE)))
+    return min(names, max(SHORTLIST * k, 2 * math.isqrt(names)))
 
 
 def train(sample: Floats) -> tuple[Any, Floats]:

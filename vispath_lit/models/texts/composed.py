@@ -33,8 +33,8 @@ class Composed:
         table_mb: megabytes on disk for the composed edges, and in memory for the parts of chains; a graph
             that needs more is composed on the fly.
         settings: of the distillation.
-        whole_labels: embed the labels of all entities at once and keep them in a file, so that a search embeds
-            nothing but its question; otherwise a label is embedded when a search first meets it.
+        whole_labels: embed the labels of all entities at once and keep them in a file, so that a search
+            embeds nothing but its question; otherwise a label is embedded when a search first meets it.
         kept: numbers of composed edges and kept labels; `int8` takes half the space of `float16`.
     """
 
