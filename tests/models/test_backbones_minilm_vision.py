@@ -237,3 +237,22 @@ def test_rank_0_trains_what_maps_pictures_and_no_backbone(
     for one, other in zip(before, rows(plain(*words)), strict=True):
         assert torch.equal(one, other)
     assert not torch.allclose(seen[0], rows(plain(*mixed()))[0])
+
+
+def test_rounded_weights_are_those_that_autocast_makes(image_encoder: EfficientNetLite) -> None:
+    rounded = made(image_encoder, dtype="bfloat16")
+    model = rounded.adapter.model
+    kinds = {name: weight.dtype for name, weight in model.named_parameters()}
+    assert {kind for name, kind in kinds.items() if "lora" in name or "LayerNorm" in name} == {torch.float32}
+    assert {kind for name, kind in kinds.items() if "base_layer" in name or "dense" in name} == {
+        torch.bfloat16
+    }
+    found = rounded(*mixed())
+    _, whole = load_minilm()
+    full = dict(whole.named_parameters())
+    for name, weight in model.named_parameters():
+        if weight.dtype == torch.bfloat16:
+            weight.data = full[name.replace(".base_layer", "")].data
+    again = rounded(*mixed())
+    assert torch.equal(found[0], again[0])
+    assert torch.equal(found[1], again[1])

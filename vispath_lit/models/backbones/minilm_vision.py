@@ -37,7 +37,7 @@ class MiniLMVision(nn.Module):
         folder: a local sentence encoder of the BERT kind; the packaged all-MiniLM-L6-v2 where None.
         rank, alpha, dropout: of the adapter on query and value.
         max_tokens: of question and statement; the question is cut last.
-        dtype: `auto` computes in bfloat16 where the processor can. Weights and results are float32.
+        dtype: `auto` computes in bfloat16 where the processor can. Trained weights and results are float32.
         batch: states a forward pass, of about equal length.
 
     Raises:
@@ -72,6 +72,7 @@ class MiniLMVision(nn.Module):
         # The fused attention's backward pass in bfloat16 takes a third of a step on a processor.
         model.set_attn_implementation("eager")  # type: ignore[operator]
         self.adapter = LoraAdapter(model, TARGETS, rank, alpha, dropout)
+        round_products(self.adapter.model, self.dtype)
         words = self.adapter.model.get_input_embeddings().weight
         channels = self.cells.channels
         self.project = nn.Sequential(nn.LayerNorm(channels), nn.Linear(channels, self.dim))
@@ -140,3 +141,12 @@ class MiniLMVision(nn.Module):
         if self.dtype == torch.float32:
             return nullcontext()
         return torch.autocast(device.type, self.dtype)
+
+
+def round_products(model: nn.Module, dtype: torch.dtype) -> None:
+    """Keeps frozen weights of products in `dtype`, in place: autocast would round them at each call."""
+    for module in model.modules():
+        if isinstance(module, nn.Linear):
+            for weight in module.parameters(recurse=False):
+                if not weight.requires_grad:
+                    weight.data = weight.data.to(dtype)
