@@ -9,8 +9,10 @@ from typing import Any
 import pytest
 from misbehaving import serve
 
+from vispath_lit.errors import ConfigError
 from vispath_lit.launch.config import load_config
 from vispath_lit.launch.evaluate import evaluate_run
+from vispath_lit.launch.parts import section
 
 PLANETS = Path(__file__).parents[2] / "examples" / "planets"
 KEY = "sk-not-to-be-written-anywhere"
@@ -73,6 +75,11 @@ def test_what_the_server_received_is_what_is_reported(tmp_path: Path) -> None:
         assert one["cost"]["llm_calls"] >= 3
     for file in tmp_path.rglob("*"):
         assert not file.is_file() or KEY.encode() not in file.read_bytes(), file
+
+
+def test_a_model_that_is_not_named_is_said() -> None:
+    with pytest.raises(ConfigError, match=r"^chat\.model is not set: say chat\.model=VALUE$"):
+        section(load_config("eval", ["chat=openai"]).chat.backend)
 
 
 def test_a_budget_fails_questions_and_a_rerun_goes_on_without_paying_twice(tmp_path: Path) -> None:

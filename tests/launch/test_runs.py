@@ -190,3 +190,14 @@ def test_a_damaged_checkpoint_is_refused(checkpoint: Path, tmp_path: Path) -> No
         file.write_bytes(damaged)
         with pytest.raises(CheckpointError, match=name):
             VisPath.from_checkpoint(file)
+
+
+def test_a_trained_system_takes_a_prompted_judge_and_answer(checkpoint: Path) -> None:
+    prompted = ["parts/judge=prompted", "parts/selector=prompted", "chat=scripted"]
+    trained = VisPath.from_checkpoint(checkpoint)
+    mixed = VisPath.from_checkpoint(checkpoint, overrides=prompted)
+    question, start = "What is the star of the planet orbited by the moon?", "phobos"
+    plain, asked = trained.ask(question, start=start), mixed.ask(question, start=start)
+    assert (asked.text, asked.statement) == ("the answer", "The paths lead to the answer.")
+    assert asked.start == plain.start
+    assert [str(path) for path in asked.paths]

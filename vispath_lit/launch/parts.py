@@ -10,7 +10,11 @@ from typing import Any
 
 from hydra.utils import get_class
 from omegaconf import DictConfig, OmegaConf
-from omegaconf.errors import MissingMandatoryValue, OmegaConfBaseException
+from omegaconf.errors import (
+    InterpolationToMissingValueError,
+    MissingMandatoryValue,
+    OmegaConfBaseException,
+)
 
 from vispath_lit.errors import ConfigError
 from vispath_lit.kg.store import KnowledgeGraph
@@ -174,6 +178,9 @@ def section(node: DictConfig) -> dict[str, Any]:
         key = str(error).split(":")[-1].strip().splitlines()[0]
         raise ConfigError(f"{key} is not set: say {key}=VALUE") from error
     except OmegaConfBaseException as error:
+        if isinstance(error, InterpolationToMissingValueError):  # A value that another one refers to.
+            key = first_line(error).split(":")[-1].strip()
+            raise ConfigError(f"{key} is not set: say {key}=VALUE") from error
         raise ConfigError(f"the config cannot be resolved: {first_line(error)}") from error
     assert isinstance(container, dict)
     return {str(key): value for key, value in container.items()}
