@@ -120,7 +120,7 @@ def test_two_processes_learn_as_much_as_one(graph: KnowledgeGraph, tmp_path: Pat
         spread = max(ones + twos) - min(ones + twos)
         print(name, [round(x, 3) for x in ones], [round(x, 3) for x in twos])
         assert abs(mean(ones) - mean(twos)) <= max(0.05, 0.67 * spread), (name, ones, twos)
-    assert min(run["val/edge_hit/1"] for run in two) > 0.6
+    assert min(run["val/edge_hit/1"] for run in two) > 0.5
 
 
 def test_divided_weights_are_clipped_and_kept_as_whole_ones(graph: KnowledgeGraph, tmp_path: Path) -> None:
