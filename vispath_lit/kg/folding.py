@@ -52,22 +52,23 @@ def name_tables(labels: Any, aliases: Any) -> tuple[HashTable, HashTable]:
 def _hashes(texts: Any) -> tuple[NDArray[np.uint64], NDArray[np.uint64], NDArray[np.int64]]:
     """Hashes of folded names; of accentless ones, and which rows those are.
 
-    Plain ASCII names, nearly all of a large graph, are folded by Arrow and only hashed one by one.
+    Plain ASCII names, nearly all of a large graph, are folded by Arrow and only hashed one by one. A slice of
+    rows at a time, as there may be tens of millions.
     """
-    ascii_rows = np.asarray(pc.string_is_ascii(texts).to_numpy(), dtype=bool)
-    plain = _single_blanks(pc.ascii_lower(texts.filter(pa.array(ascii_rows))))
     hashes = np.empty(len(texts), dtype=np.uint64)
-    hashes[ascii_rows] = hash_column(plain)
-    other = np.flatnonzero(~ascii_rows)
     bare_hashes, accented = [np.zeros(0, dtype=np.uint64)], [np.zeros(0, dtype=np.int64)]
-    for start in range(0, len(other), SLICE):
-        rows = other[start : start + SLICE]
-        folded = [fold(text) for text in texts.take(pa.array(rows)).to_pylist()]
+    for start in range(0, len(texts), SLICE):
+        part = _whole(texts.slice(start, SLICE))
+        ascii_rows = np.asarray(pc.string_is_ascii(part).to_numpy(zero_copy_only=False), dtype=bool)
+        found = hashes[start : start + SLICE]
+        found[ascii_rows] = hash_column(_single_blanks(pc.ascii_lower(part.filter(pa.array(ascii_rows)))))
+        rows = np.flatnonzero(~ascii_rows)
+        folded = [fold(text) for text in part.take(pa.array(rows)).to_pylist()]
         bare = [strip_accents(text) for text in folded]
         differs = np.array([a != b for a, b in zip(folded, bare, strict=True)], dtype=bool)
-        hashes[rows] = hash_texts(folded)
+        found[rows] = hash_texts(folded)
         bare_hashes.append(hash_texts(compress(bare, differs)))
-        accented.append(rows[differs])
+        accented.append(start + rows[differs])
     return hashes, np.concatenate(bare_hashes), np.concatenate(accented)
 
 
