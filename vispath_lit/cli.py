@@ -14,6 +14,7 @@ from typer.core import TyperGroup
 
 from vispath_lit.errors import DataError
 from vispath_lit.kg.faults import OnError
+from vispath_lit.launch.importing import import_app
 from vispath_lit.launch.main import mended
 
 app = typer.Typer(
@@ -38,6 +39,7 @@ data_app = typer.Typer(help="Build the embedded data and look at questions.", no
 app.add_typer(kg_app, name="kg")
 app.add_typer(data_app, name="data")
 app.add_typer(report_app, name="report")
+kg_app.add_typer(import_app, name="import")
 out = Console()
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]

@@ -61,20 +61,21 @@ def convert(
     importer = Format((Path(source),))
     graph = import_graph(importer, Path(out) / "store", on_error=on_error)
     questions = convert_questions(
-        importer, Path(out) / "questions", hops=hops, variant=variant, on_error=on_error
+        importer, Path(out) / "store", Path(out) / "questions", hops=hops, variant=variant, on_error=on_error
     )
     return {"graph": graph.as_dict(), "questions": questions}
 
 
 def convert_questions(
     importer: Format,
+    store: Path,
     folder: Path,
     *,
     hops: Sequence[int] = (1, 2, 3),
     variant: str = "vanilla",
     on_error: OnError = "fail",
 ) -> dict[str, Any]:
-    """Writes the question files alone; the same as `convert` does."""
+    """Writes the question files alone; they are made from the published facts, `store` is not read."""
     files = _Files(Tally(on_error), tuple(hops), variant)
     for source in importer.sources:
         files.read(source)
