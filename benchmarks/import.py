@@ -44,7 +44,6 @@ def generate(folder: Path, triples: int, seed: int = 0) -> None:
     rng = np.random.default_rng(seed)
     entities = round(triples * ENTITIES_A_TRIPLE)
     ids = rng.permutation(np.arange(1, 13 * entities, 13) + rng.integers(0, 13, entities))[:entities]
-    words = np.array([_word(rng) for _ in range(WORDS)])
     words = pl.Series([_word(rng) for _ in range(WORDS)])
     with (folder / "wikidata5m_entity.txt").open("wb") as file:
         for start in range(0, entities, CHUNK):

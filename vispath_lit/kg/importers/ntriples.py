@@ -1,8 +1,8 @@
 """N-Triples (W3C), parsed by pyoxigraph, which goes on behind a malformed line.
 
-IRIs, blank nodes and, unless left out, literals become entities. Labels, further names, descriptions and types
-are taken from the usual predicates in the chosen language; they name an entity and are no edges. The type stays
-an edge, too.
+IRIs, blank nodes and, unless left out, literals become entities. Labels, further names, descriptions and
+types are taken from the usual predicates in the chosen language; they name an entity and are no edges. The
+type stays an edge, too.
 """
 
 from __future__ import annotations
