@@ -21,6 +21,7 @@ def question_fingerprint(question: Question) -> str:
         question.gold_paths,
         question.hops,
         question.tags,
+        *([question.meta["scoring"]] if "scoring" in question.meta else []),
     ]
     hashed = xxhash.xxh3_128(json.dumps(content, ensure_ascii=False).encode("utf8", "surrogatepass"))
     if question.image is None:

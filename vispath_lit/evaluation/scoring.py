@@ -4,6 +4,7 @@ Scores (a metric is left out of a record only where the *question* has no gold f
     answers or answer ids:  sbert@0.3, exact_match, hits@1, f1, answer_recall@3
     topic entity:           grounding_strict, grounding_soft, grounding_recall@5
     topic and gold paths:   path_hit@3, path_precision, path_recall, path_f1
+    a rule of its own:      vqa_accuracy (`vispath_lit.evaluation.own`)
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import get_args
 from vispath_lit.errors import VisPathError
 from vispath_lit.evaluation import metrics
 from vispath_lit.evaluation.describe import describe
+from vispath_lit.evaluation.own import own_accuracy
 from vispath_lit.evaluation.records import Record
 from vispath_lit.evaluation.truth import Truth, truth_of
 from vispath_lit.kg.store import KnowledgeGraph
@@ -23,6 +25,7 @@ from vispath_lit.types import Prediction, Provenance, Question
 ANSWER_METRICS = ("sbert@0.3", "exact_match", "hits@1", "f1", "answer_recall@3")
 PATH_METRICS = ("path_hit@3", "path_precision", "path_recall", "path_f1")
 GROUNDING_METRICS = ("grounding_strict", "grounding_soft", "grounding_recall@5")
+OWN_METRICS = ("vqa_accuracy",)
 _ROUNDING = 1e-6
 
 
@@ -51,7 +54,14 @@ def score(
     same = metrics.best_cosines([s[0] for s in starts], [s[1:] for s in starts], encoder)
     rows = zip(questions, predictions, keys, truths, near.tolist(), same.tolist(), strict=True)
     return [
-        describe(question, prediction, key, truth, _scores(prediction, truth, cosine, start, graph), graph)
+        describe(
+            question,
+            prediction,
+            key,
+            truth,
+            _scores(prediction, truth, cosine, start, graph) | _own(question, prediction, truth, graph),
+            graph,
+        )
         for question, prediction, key, truth, cosine, start in rows
     ]
 
@@ -113,6 +123,16 @@ def _scores(
         scores["path_hit@3"] = float(metrics.path_hit(paths, gold, 3))
         scores |= {f"path_{name}": value for name, value in overlap._asdict().items()}
     return scores
+
+
+def _own(question: Question, prediction: Prediction, truth: Truth, graph: KnowledgeGraph) -> dict[str, float]:
+    if "scoring" not in question.meta:
+        return {}
+    ends = dict.fromkeys(prediction.answer_set)
+    names = [(graph.label(entity), *graph.aliases(entity)) for entity in ends]
+    exact = metrics.exact_match(prediction.answer, truth.accepted)
+    value = own_accuracy(question, prediction.answer, names, exact)
+    return {} if value is None else {OWN_METRICS[0]: value}
 
 
 def _answer_scores(prediction: Prediction, truth: Truth, graph: KnowledgeGraph) -> dict[str, float]:

@@ -15,13 +15,14 @@ from numpy.typing import NDArray
 from vispath_lit.evaluation import calibration
 from vispath_lit.evaluation.bootstrap import intervals
 from vispath_lit.evaluation.evaluator import Evaluation
+from vispath_lit.evaluation.own import UNSEEN, harmonic_mean
 from vispath_lit.evaluation.pruning import pruning_table
 from vispath_lit.evaluation.records import Record
-from vispath_lit.evaluation.scoring import ANSWER_METRICS, GROUNDING_METRICS, PATH_METRICS
+from vispath_lit.evaluation.scoring import ANSWER_METRICS, GROUNDING_METRICS, OWN_METRICS, PATH_METRICS
 
 Table = dict[str, object]
 COVERAGES = (0.25, 0.5, 0.75, 0.9, 1.0)
-GROUPS = (ANSWER_METRICS, PATH_METRICS)
+GROUPS = (ANSWER_METRICS, PATH_METRICS, OWN_METRICS)
 
 
 def tables(evaluation: Evaluation, *, seed: int = 0) -> Table:
@@ -44,11 +45,22 @@ def tables(evaluation: Evaluation, *, seed: int = 0) -> Table:
         "pruned": pruning_table(r.lost for r in records if r.lost is not None),
         "cost": cost(evaluation),
         "memory": {"peak_rss_mb": evaluation.peak_rss_mb, "peak_gpu_mb": evaluation.peak_gpu_mb},
+        **_unseen(records),
     }
 
 
+def _unseen(records: Sequence[Record]) -> Table:
+    """The harmonic mean of the accuracies on unseen questions and unseen entities, where both are asked."""
+    parts = by_tag(records)
+    found = {tag: averages(parts.get(tag, []), OWN_METRICS).get(OWN_METRICS[0]) for tag in UNSEEN}
+    first, second = (found[tag] for tag in UNSEEN)
+    if first is None or second is None:
+        return {}
+    return {"unseen": {**found, "harmonic_mean": harmonic_mean(first, second)}}
+
+
 def averages(
-    records: Sequence[Record], names: Iterable[str] = ANSWER_METRICS + PATH_METRICS
+    records: Sequence[Record], names: Iterable[str] = ANSWER_METRICS + PATH_METRICS + OWN_METRICS
 ) -> dict[str, float]:
     """Micro-averages; a metric that no question has gold for is left out."""
     found: dict[str, float] = {"questions": len(records)}

@@ -23,6 +23,7 @@ NAMES = {
     "path_precision": "path precision",
     "path_recall": "path recall",
     "path_f1": "path F1",
+    "vqa_accuracy": "VQA accuracy",
 }
 PROTOCOLS = {"": "", "given_start": "start given", "given_start_and_depth": "start and depth given"}
 SIGNIFICANT = 0.01
@@ -92,7 +93,22 @@ def table(metrics: Mapping[str, Any]) -> Group:
         for words in dict.fromkeys(row.protocol for row in found)
     ]
     compared = "fixed → trained, in percent; * p < 0.01 (paired bootstrap by start entity)"
+    tables += [Text(line) for line in _own_scores(metrics)]
     return Group(*tables, Text(compared if "fixed" in metrics else "in percent", style="italic"))
+
+
+def _own_scores(metrics: Mapping[str, Any]) -> Iterator[str]:
+    """A line a protocol of what a data set counts by a rule of its own."""
+    for protocol, words in PROTOCOLS.items():
+        found = metrics.get(protocol) if protocol else metrics
+        if found is None or "vqa_accuracy" not in found["overall"]:
+            continue
+        name = f"{NAMES['vqa_accuracy']}, {words}" if words else NAMES["vqa_accuracy"]
+        line = f"{name}: {percent(found['overall']['vqa_accuracy'])}"
+        if unseen := found.get("unseen"):
+            values = [f"{name.replace('_', ' ')} {percent(value)}" for name, value in unseen.items()]
+            line += f" ({', '.join(values)})"
+        yield line
 
 
 def _protocol_table(title: str, found: Sequence[Row]) -> Table:
