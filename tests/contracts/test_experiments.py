@@ -15,7 +15,7 @@ from vispath_lit.launch.config import conf_dir, load_config, plain, with_checkpo
 FILES = sorted((conf_dir() / "experiment").glob("*.yaml"))
 NAMES = [file.stem for file in FILES]
 GIVEN = ["run_dir=here"]
-NEEDS = {"pathquestion": ["data.folder=there"]}
+NEEDS = {name: ["data.folder=there"] for name in ("pathquestion", "metaqa", "webqsp")}
 
 
 def leaves(node: Any, path: tuple[str, ...] = ()) -> list[tuple[str, ...]]:

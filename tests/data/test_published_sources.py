@@ -88,7 +88,7 @@ def test_evqa_alternatives_lists_and_two_pages(toy_graph: KnowledgeGraph, place:
     assert report(place)["not_placed"][0]["names"] == ["Nowhere"]
 
 
-INFOSEEK = [
+INFOSEEK: list[dict[str, Any]] = [
     {"data_id": "a", "image_id": "oven_1", "question": "Capital?", "answer": ["Paris"], "answer_eval":
     ["Paris"],
      "data_split": "val_unseen_entity"},
@@ -172,9 +172,9 @@ def test_a_wrong_mapping_is_told(
 def test_the_bench_keeps_walkable_gold_in_training_and_all_of_it_elsewhere(
     toy_graph: KnowledgeGraph, place: Path
 ) -> None:
-    bad = {"id": "b", "question": "?", "answers": ["Berlin"], "topic_entity": "Q183"}
+    bad: dict[str, Any] = {"id": "b", "question": "?", "answers": ["Berlin"], "topic_entity": "Q183"}
     bad |= {"topic_label": "Germany", "gold_paths": [[["capital", "zur"]]]}
-    good = {"id": "g", "question": "?", "answer_ids": ["par"], "topic_entity": "fr"}
+    good: dict[str, Any] = {"id": "g", "question": "?", "answer_ids": ["par"], "topic_entity": "fr"}
     good |= {"gold_paths": [[["capital", "par"]]]}
     for name in ("train", "val", "test"):
         write_lines(place / f"{name}.jsonl", [bad, good])

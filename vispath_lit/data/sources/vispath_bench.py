@@ -12,8 +12,7 @@ from vispath_lit.data.sources.grounded import GroundedSource
 
 
 class VisPathBench(GroundedSource):
-    """`data=vispath_bench data.graph=GRAPH data.folder=FOLDER`: a JSON Lines file a split, as docs/data.md
-    says.
+    """`data=vispath_bench data.graph=GRAPH data.folder=FOLDER`: a JSON Lines file a split.
 
     Pictures are relative to their question file, or looked for in `images`. A field `topic_label` names the
     topic where the graph does not know its id; `answers` name the answer where the graph does not know its
@@ -27,16 +26,22 @@ class VisPathBench(GroundedSource):
             label = one.meta.get("topic_label")
             names = (label,) if isinstance(label, str) and label.strip() else ()
             ids = (one.topic_entity,) if one.topic_entity else ()
-            answers: tuple[Mention, ...] = (Mention(one.answer_ids, one.answers),)
+            answers: tuple[Mention, ...] = ()
             if len(one.answer_ids) > 1:
                 answers = tuple(Mention((id,)) for id in one.answer_ids)
-            image = one.image
-            if image is not None and (self.images is not None or not image.is_file()):
-                name = (
-                    image.relative_to(file.absolute().parent) if image.is_relative_to(file.parent) else image
-                )
-                image = self.picture(str(name), split) if self.images else None if split == "train" else image
+            elif one.answer_ids or one.answers:
+                answers = (Mention(one.answer_ids, one.answers),)
+            image = self._image(one.image, file, split)
             question = replace(one, image=image, topic_entity=None, answer_ids=(), split=split)
-            yield Raw(
-                question, Mention(ids, names) if ids or names else None, answers if one.answers or ids else ()
+            yield Raw(question, Mention(ids, names) if ids or names else None, answers)
+
+    def _image(self, image: Path | None, file: Path, split: str) -> Path | None:
+        """The picture beside the question file; in `images` where that is given."""
+        if image is None:
+            return None
+        if self.images is not None:
+            folder = file.absolute().parent
+            return self.picture(
+                str(image.relative_to(folder) if image.is_relative_to(folder) else image), split
             )
+        return None if split == "train" and not image.is_file() else image

@@ -1,0 +1,54 @@
+"""Published files that are converted once, into the cache."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+import xxhash
+
+from vispath_lit.errors import ConfigError, DataError
+
+VERSION = 1  # Of the conversions; another one converts anew.
+
+
+def converted(source: str, cache_dir: Path, settings: str, make: Callable[[Path, Path], object]) -> Path:
+    """The folder that `make(source, folder)` filled, now or at an earlier time from the same files.
+
+    Args:
+        settings: what else the content of the folder depends on; its first word names the folder.
+
+    Raises:
+        ConfigError: no source is given.
+        DataError: it does not exist, or `make` refuses it.
+    """
+    if not source or source == "???":
+        raise ConfigError("data.folder is not set: say data.folder=FOLDER with the published files")
+    place = Path(source).expanduser().resolve()
+    if not place.exists():
+        raise DataError(f"data.folder: {place} does not exist")
+    folder = cache_dir / settings.split()[0] / _key(place, settings)
+    if not folder.is_dir():
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        partial = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
+        try:
+            make(place, partial)
+            if not folder.is_dir():  # Another process may have been faster.
+                partial.rename(folder)
+        finally:
+            shutil.rmtree(partial, ignore_errors=True)
+    return folder
+
+
+def _key(place: Path, settings: str) -> str:
+    """Hash of names, sizes and times of the files; archives are large, and read once anyway."""
+    key = xxhash.xxh3_128(f"{VERSION} {settings}\n".encode())
+    files = sorted(place.rglob("*")) if place.is_dir() else [place]
+    for file in files:
+        if file.is_file():
+            stat = file.stat()
+            name = file.relative_to(place.parent)
+            key.update(f"{name} {stat.st_size} {stat.st_mtime_ns}\n".encode(errors="surrogateescape"))
+    return key.hexdigest()
