@@ -25,7 +25,7 @@ from vispath_lit.types import Question
 COLUMNS = ["question", "answer", "dataset_image_ids", "dataset_name", "question_type", "wikipedia_url"]
 COLUMNS += ["wikipedia_title", "encyclopedic_vqa_split"]
 WIKI = "https://en.wikipedia.org/wiki/"
-EVQA_ROWS = [
+EVQA_ROWS: list[tuple[str, ...]] = [
     ("What is its capital?", "Paris|City of Light", "12|13", "inat", "templated", f"{WIKI}France", "France"),
     (
         "Which borders,\nhas it?",

@@ -15,7 +15,8 @@ class WebQSP:
     """`data=webqsp data.folder=FOLDER`; the published files are converted once, into the cache.
 
     The graph is the union of all questions' parts. No path is published as gold: training takes weak ones,
-    and questions without any are reported. Those that cannot be answered for want of a path stay in every table.
+    and questions without any are reported. Those that cannot be answered for want of a path stay in every
+    table.
 
     Args:
         folder: the published files, a folder of them, or an archive.
