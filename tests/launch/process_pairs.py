@@ -12,7 +12,7 @@ import torch
 
 from vispath_lit.launch.joined import joined
 
-PATIENCE = 1200  # seconds, on a busy machine
+PATIENCE = 300  # seconds, on a busy machine
 
 
 def pair(work: Callable[[int], None]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Iterator
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -41,22 +42,24 @@ def run(folder: Path, cache: Path, *overrides: str) -> float | None:
 
 
 def run_until_killed(folder: Path, cache: Path, *overrides: str) -> None:
-    """In a process of its own, which nobody can tell to tidy up."""
-    child = os.fork()
-    if child == 0:
-        step = VisPathModule.training_step
+    """In a process of its own, which nobody can tell to tidy up; a forked one may inherit held locks."""
+    child = get_context("spawn").Process(target=be_killed, args=(folder, cache, *overrides))
+    child.start()
+    child.join()
+    assert child.exitcode == -signal.SIGKILL
 
-        def last_step(module: VisPathModule, batch: Any, batch_idx: int) -> Tensor:
-            if module.global_step == KILLED:
-                os.kill(os.getpid(), signal.SIGKILL)
-            return step(module, batch, batch_idx)
 
-        VisPathModule.training_step = last_step  # type: ignore[method-assign, assignment]
-        try:
-            run(folder, cache, *overrides)
-        finally:
-            os._exit(1)
-    assert os.WTERMSIG(os.waitpid(child, 0)[1]) == signal.SIGKILL
+def be_killed(folder: Path, cache: Path, *overrides: str) -> None:
+    torch.set_num_threads(1)
+    step = VisPathModule.training_step
+
+    def last_step(module: VisPathModule, batch: Any, batch_idx: int) -> Tensor:
+        if module.global_step == KILLED:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return step(module, batch, batch_idx)
+
+    VisPathModule.training_step = last_step  # type: ignore[method-assign, assignment]
+    run(folder, cache, *overrides)
 
 
 def weights(folder: Path, name: str) -> dict[str, Tensor]:
@@ -71,7 +74,7 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(autouse=True)
 def _one_thread() -> Iterator[None]:
-    """A forked process has no other threads, and sums have other bits with more."""
+    """Sums have other bits with more."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     yield
