@@ -240,4 +240,7 @@ def load_weights(module: nn.Module, state: dict[str, Tensor], prefix: str) -> No
     try:
         module.load_state_dict(own, strict=True)
     except RuntimeError as error:
-        raise CheckpointError(f"the checkpoint does not fit the configured parts: {error}") from error
+        hint = f"{error}"
+        if any(".of_facts." in key for key in own) and "size mismatch" in hint:
+            hint = "it was trained with parts/neighbourhood=facts, whose weights fit its own graph alone"
+        raise CheckpointError(f"the checkpoint does not fit the configured parts: {hint}") from error
