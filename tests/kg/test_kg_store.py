@@ -126,6 +126,8 @@ def test_equal_hashes_are_told_apart_by_the_text(toy_folder: Path, monkeypatch: 
 
     for module in (folding, lookup):
         monkeypatch.setattr(module, "hash_texts", same)
+    for module in (folding, build):
+        monkeypatch.setattr(module, "hash_column", same)
     build.build(toy_folder, toy_folder.parent / "store")
     graph = KnowledgeGraph.open(toy_folder.parent / "store")
     assert [graph.entity_index(graph.entity_id(e)) for e in range(12)] == list(range(12))
