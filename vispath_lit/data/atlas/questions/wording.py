@@ -1,15 +1,16 @@
 """From a gold path to an English question.
 
 The start is named by what its picture shows, every middle relation becomes a noun phrase around the
-phrase before it, and the last relation becomes the question. Three things vary: the forms of the
-relations, how the start is introduced, and whether the question is one sentence or several.
+phrase before it, and the last relation becomes the question. Four things vary: the forms of the
+relations, how the start is introduced, whether the question is one sentence or several, and, in train and
+val only, whether what is asked comes first and what people say around it.
 """
 
 from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -39,6 +40,8 @@ class Phrases:
         tell: image kind to sentences that introduce it.
         lead: sentences around `{x}` that introduce an entity on the way.
         nouns: entity type to noun.
+        later: sentences that tell which entity was meant, where the question comes first.
+        around: what people say around a question `{x}`.
     """
 
     of: Mapping[str, tuple[str, ...]]
@@ -47,6 +50,8 @@ class Phrases:
     tell: Mapping[str, tuple[str, ...]]
     lead: tuple[str, ...]
     nouns: Mapping[str, str]
+    later: tuple[str, ...]
+    around: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +74,7 @@ def phrases() -> Phrases:
             for part in ("of", "ask")
         }
     lead, nouns = pictures.pop("lead"), pictures.pop("nouns")
+    later, around = pictures.pop("later"), pictures.pop("around")
     return Phrases(
         of={r: tuple(v["of"]) for r, v in relations.items() if "of" in v},
         ask={r: tuple(v["ask"]) for r, v in relations.items() if "ask" in v},
@@ -76,6 +82,8 @@ def phrases() -> Phrases:
         tell={kind: tuple(v["tell"]) for kind, v in pictures.items()},
         lead=tuple(lead["forms"]),
         nouns=nouns,
+        later=tuple(later["forms"]),
+        around=tuple(around["forms"]),
     )
 
 
@@ -88,8 +96,25 @@ def _forms(name: str) -> dict[str, dict[str, Any]]:
     )
     for section, lists in further.items():
         for part, more in lists.items():
-            forms[section][part] += more
+            forms.setdefault(section, {}).setdefault(part, []).extend(more)
     return forms
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The sentences of a question.
+
+    Attributes:
+        told: whether the picture gets its own sentence.
+        pauses: the hops after which a sentence ends.
+        asked_first: whether what is asked comes before what it is asked of.
+        chatty: whether something is said around it.
+    """
+
+    told: bool
+    pauses: Collection[int]
+    asked_first: bool = False
+    chatty: bool = False
 
 
 class Writer:
@@ -114,31 +139,46 @@ class Writer:
             types: h + 1 entity types, the start first.
         """
         self._new = False
+        plan = self._plan(len(relations))
         sentences: list[str] = []
-        hops = len(relations)
-        told, paused = self._plan(hops)
-        if told:
+        if plan.told:
             sentences.append(self._pick(self._phrases.tell[kind]))
             subject = self.that(types[0])
         else:
             subject = self._pick(self._phrases.show[kind])
-        for hop in range(hops - 1):
+        for hop in range(len(relations) - 1):
             subject = self._of(relations[hop], subject, types[hop + 1])
-            if hop + 1 == paused:
+            if hop + 1 in plan.pauses:
                 sentences.append(self._pick(self._phrases.lead).replace(SLOT, subject))
                 subject = self.that(types[hop + 1])
-        sentences.append(self._ask(relations[-1], subject, types[-1]))
-        return Worded(" ".join(capital(s) for s in sentences), self._new)
+        if plan.asked_first:
+            meant = self._any(self._phrases.later).replace(SLOT, subject)
+            sentences = [self._ask(relations[-1], self.certain(types[-2]), types[-1]), *sentences, meant]
+        else:
+            sentences.append(self._ask(relations[-1], subject, types[-1]))
+        text = " ".join(capital(s) for s in sentences)
+        return Worded(self._any(self._phrases.around).replace(SLOT, text) if plan.chatty else text, self._new)
 
     def that(self, type_: str) -> str:
         """Points back to the sentence before: "that country"."""
         return f"that {self._phrases.nouns[type_]}"
 
-    def _plan(self, hops: int) -> tuple[bool, int]:
-        """Whether the picture gets its own sentence, and after which hop a sentence ends (0: none)."""
+    def certain(self, type_: str) -> str:
+        """Points ahead to a sentence that will tell which one: "a certain country"."""
+        return f"a certain {self._phrases.nouns[type_]}"
+
+    def _plan(self, hops: int) -> Plan:
         told = bool(self._rng.random() < 0.2 + 0.1 * hops)
         pause = bool(self._rng.random() < 0.15 * hops - 0.1 - 0.1 * told) and hops > 1
-        return told, int(self._rng.integers(max(1, hops - 2), hops)) if pause else 0
+        pauses = {int(self._rng.integers(max(1, hops - 2), hops))} if pause else set[int]()
+        if self._held_out:
+            return Plan(told, pauses)
+        more, first, chatty = self._rng.random(3) < (0.2, 0.12, 0.2)
+        if more:
+            pauses |= {hop for hop in range(1, hops) if self._rng.random() < 0.6}
+        if first:
+            pauses -= {hops - 1}
+        return Plan(told, pauses, bool(first), bool(chatty))
 
     def _of(self, relation: str, subject: str, type_: str) -> str:
         form = self._pick(fitting(self._phrases.of[relation], subject))
@@ -147,6 +187,9 @@ class Writer:
     def _ask(self, relation: str, subject: str, type_: str) -> str:
         form = self._pick(fitting(self._phrases.ask[relation], subject))
         return fill(form, subject, self._phrases.nouns.get(type_, type_))
+
+    def _any(self, forms: Sequence[str]) -> str:
+        return forms[int(self._rng.integers(len(forms)))]
 
     def _pick(self, forms: Sequence[str | None]) -> str:
         mine = range(FIVE) if self._held_out else [*range(KEPT), *range(FIVE, len(forms))]
