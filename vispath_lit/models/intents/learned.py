@@ -64,6 +64,7 @@ class LearnedIntent(nn.Module):
         neighbourhood: what pictures are asked to say of the entities on the way; held by others.
         width: of the decoder.
         layers: of the decoder.
+        reader_layers: over the question's tokens, before the decoder reads them.
         heads: of each attention; divides `width`.
         dropout: of residual branches.
         word_dropout: share of question tokens hidden in training.
@@ -80,6 +81,7 @@ class LearnedIntent(nn.Module):
         neighbourhood: NeighbourhoodEncoder | None = None,
         width: int = 192,
         layers: int = 2,
+        reader_layers: int = 2,
         heads: int = 4,
         dropout: float = 0.1,
         word_dropout: float = 0.0,
@@ -101,7 +103,7 @@ class LearnedIntent(nn.Module):
         self.features = GraphFeatures(graph, text_encoder)
         self.steps = StepEmbedding(self.features, width)
         self.tokens = nn.Sequential(nn.Linear(text_encoder.dim, width), nn.LayerNorm(width))
-        self.reader = EncoderLayer(width, heads, dropout)
+        self.reader = nn.ModuleList(EncoderLayer(width, heads, dropout) for _ in range(reader_layers))
         if image_encoder is not None and image_tokens:
             facts = getattr(neighbourhood, "fact_relation", torch.zeros(0, dtype=torch.long))
             self.picture = PictureReader(image_encoder, width, heads, image_tokens, dropout, facts)
@@ -122,7 +124,9 @@ class LearnedIntent(nn.Module):
             question = encoder.encode(texts).to(device)
             states, mask = (x.to(device) for x in encoder.tokens(texts))
         mask = hide_words(mask, self.word_dropout if self.training else 0.0)
-        read = self.reader(self.tokens(states), mask)
+        read = self.tokens(states)
+        for reader in self.reader:
+            read = reader(read, mask)
         seen = self.picture(queries, self.steps.relation_table()) if self.image_tokens else None
         for places, there in self._looks(queries, seen):
             read, mask = torch.cat([read, places], dim=1), torch.cat([mask, there], dim=1)

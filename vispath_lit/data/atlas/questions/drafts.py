@@ -48,10 +48,10 @@ class Drafter:
             drafts.append(Draft(pick, words.text, words.new_form))
         return drafts
 
-    def paraphrased(self, picks: Sequence[Pick], count: int) -> list[Draft]:
-        """Up to `count` of the picks in words written by hand for their paths."""
-        rng = np.random.default_rng([self._seed, 500])
-        chosen = paraphrased(picks, self._relations, rng)
+    def paraphrased(self, picks: Sequence[Pick], split: str, count: int) -> list[Draft]:
+        """Up to `count` of the picks of test or val in words written by hand for their paths."""
+        rng = np.random.default_rng([self._seed, {"test": 500, "val": 501}[split]])
+        chosen = paraphrased(split, picks, self._relations, rng)
         kept = [
             Draft(pick, text, True)
             for pick, text in chosen

@@ -79,8 +79,8 @@ class Maker:
                 if POOL_OF.get(split, "test") == pool:
                     picks = self._gold.picks(split, walks)
                     found[split] = self._drafter.worded(picks, split)
-                    if split == "test":
-                        found["test_wording"] = self._drafter.paraphrased(picks, self._plan.wording)
+                    if wording := self._plan.wording.get(split):
+                        found[f"{split}_wording"] = self._drafter.paraphrased(picks, split, wording)
             cue_split = "test_cue" if pool == "test" else pool
             pairs = self._pairs(cue_split, pool, walks)
             found.setdefault(cue_split, []).extend(self._drafter.pairs(pairs, cue_split))

@@ -1,7 +1,7 @@
 """Free paraphrases: whole questions written by hand for a kind of picture and a relation sequence.
 
-`paraphrases.tsv` holds kind, relation ids joined by `>`, and the question. They share no form with the
-templates and are used by test_wording only.
+`paraphrases_<split>.tsv` holds kind, relation ids joined by `>`, and the question. They share no form with the
+templates; those of test_wording are used nowhere else, those of val_wording choose how to train.
 """
 
 from __future__ import annotations
@@ -19,9 +19,10 @@ Key = tuple[str, tuple[str, ...]]
 
 
 @cache
-def paraphrases() -> dict[Key, tuple[str, ...]]:
-    """(kind, relation ids) to questions, in the order of the file."""
-    text = files("vispath_lit.data.atlas.questions").joinpath("paraphrases.tsv").read_text(encoding="utf-8")
+def paraphrases(split: str) -> dict[Key, tuple[str, ...]]:
+    """(kind, relation ids) to the questions of test or val, in the order of the file."""
+    here = files("vispath_lit.data.atlas.questions")
+    text = here.joinpath(f"paraphrases_{split}.tsv").read_text(encoding="utf-8")
     found: dict[Key, list[str]] = defaultdict(list)
     for line in text.splitlines()[1:]:
         kind, relations, question = line.split("\t")
@@ -29,29 +30,32 @@ def paraphrases() -> dict[Key, tuple[str, ...]]:
     return {key: tuple(questions) for key, questions in found.items()}
 
 
-def kinds_with_paraphrase(hops: int) -> dict[tuple[str, ...], frozenset[str]]:
+def kinds_with_paraphrase(split: str, hops: int) -> dict[tuple[str, ...], frozenset[str]]:
     """Relation sequences of a length to the kinds of picture for which there is a paraphrase."""
     found: dict[tuple[str, ...], set[str]] = defaultdict(set)
-    for kind, relations in paraphrases():
+    for kind, relations in paraphrases(split):
         if len(relations) == hops:
             found[relations].add(kind)
     return {relations: frozenset(kinds) for relations, kinds in found.items()}
 
 
 def paraphrased(
-    picks: Sequence[Pick], names: Sequence[str], rng: np.random.Generator
+    split: str, picks: Sequence[Pick], names: Sequence[str], rng: np.random.Generator
 ) -> Iterator[tuple[Pick, str]]:
     """The picks for which there is a paraphrase, the first of each sequence first.
 
     Args:
+        split: test or val.
+        picks: the gold paths of that split.
         names: relation ids by index.
     """
+    written = paraphrases(split)
     used: dict[Key, int] = defaultdict(int)
     found: list[tuple[int, int, Pick, str]] = []
     for order, at in enumerate(rng.permutation(len(picks)).tolist()):
         key = (picks[at].kind, tuple(names[r] for r in picks[at].relations))
-        if key in paraphrases():
-            texts = paraphrases()[key]
+        if key in written:
+            texts = written[key]
             found.append((used[key], order, picks[at], texts[used[key] % len(texts)]))
             used[key] += 1
     found.sort(key=lambda item: item[:2])  # First one of every sequence, then the second ones.

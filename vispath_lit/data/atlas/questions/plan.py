@@ -24,7 +24,10 @@ HELD_OUT_RELATIONS = (
 HELD_OUT_SEQUENCES = 12
 """Percent of the relation sequences that only test_composition asks for."""
 
-SPLITS = ("train", "val", "test", "test_composition", "test_relation", "test_wording", "test_cue")
+SPLITS = (
+    *("train", "val", "test", "test_composition", "test_relation", "test_wording", "test_cue"),
+    "val_wording",  # the last, as seeds are numbered by place
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,25 +37,25 @@ class Plan:
     Attributes:
         hops: split to number of hops to number of questions, without the cue questions.
         pairs: split to number of pairs of cue questions.
-        wording: number of questions of test_wording.
+        wording: split to number of its questions that come in free paraphrases, too.
         caps: split to caps; splits not named have the usual ones.
         train_views: most pictures of one start and kind that training questions share.
     """
 
     hops: Mapping[str, Mapping[int, int]] = field(
         default_factory=lambda: {
-            "train": {2: 4000, 3: 5800, 4: 2200},
+            "train": {2: 6600, 3: 13400, 4: 6000},
             "val": {2: 270, 3: 500, 4: 126},
             "test": {2: 500, 3: 1200, 4: 300},
             "test_composition": {2: 60, 3: 200, 4: 60},
             "test_relation": {2: 80, 3: 130, 4: 30},
         }
     )
-    pairs: Mapping[str, int] = field(default_factory=lambda: {"train": 800, "val": 52, "test_cue": 212})
-    wording: int = 300
+    pairs: Mapping[str, int] = field(default_factory=lambda: {"train": 2000, "val": 52, "test_cue": 212})
+    wording: Mapping[str, int] = field(default_factory=lambda: {"test": 300, "val": 200})
     caps: Mapping[str, Caps] = field(
         default_factory=lambda: {
-            "train": Caps(answer=0.01, kind=0.2, relation=0.06, sequence=0.006, start=24),
+            "train": Caps(answer=0.01, kind=0.2, relation=0.06, sequence=0.006, start=60),
             "test_relation": Caps(relation=0.34, sequence=0.06),
         }
     )
@@ -63,14 +66,15 @@ class Plan:
         """The same plan with fewer questions, for quick trials."""
         hops = {s: {h: max(4, round(n * factor)) for h, n in by.items()} for s, by in self.hops.items()}
         pairs = {s: max(8, round(n * factor)) for s, n in self.pairs.items()}
-        return Plan(hops, pairs, max(8, round(self.wording * factor)), self.caps, self.train_views, self.seed)
+        wording = {s: max(8, round(n * factor)) for s, n in self.wording.items()}
+        return Plan(hops, pairs, wording, self.caps, self.train_views, self.seed)
 
     def as_dict(self) -> dict[str, object]:
         """Sizes, caps and what is held out as plain values, for the statistics."""
         return {
             "hops": {s: {str(h): n for h, n in by.items()} for s, by in self.hops.items()},
             "pairs": dict(self.pairs),
-            "wording": self.wording,
+            "wording": dict(self.wording),
             "caps": {split: asdict(self.caps.get(split, Caps())) for split in self.hops},
             "train_views": self.train_views,
             "seed": self.seed,

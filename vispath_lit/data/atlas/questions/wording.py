@@ -24,6 +24,9 @@ KEPT, FIVE = 3, 5
 """Of each list the first three forms are for all splits, the next two for the test splits only, the rest for
 train and val only."""
 
+SIDES = ("upper", "upper right", "right", "lower right", "lower", "lower left", "left", "upper left")
+"""Where each compass sector is on a map."""
+
 SLOT = "{x}"
 LONG = 6
 """A phrase of more words than this is never put in the middle of a clause."""
@@ -67,12 +70,9 @@ def phrases() -> Phrases:
     """The forms of `phrases.toml` and `pictures.toml` and the further ones; borders spelled out by sector."""
     relations, pictures = _forms("phrases"), _forms("pictures")
     border = relations.pop("borders")
-    for sector in SECTORS:
-        adjective = sector + "ern"
-        relations[f"borders_{sector}"] = {
-            part: [form.replace("{dn}", adjective).replace("{d}", sector) for form in border[part]]
-            for part in ("of", "ask")
-        }
+    for sector, side in zip(SECTORS, SIDES, strict=True):
+        slots = {"{dn}": sector + "ern", "{d}": sector, "{side}": side}
+        relations[f"borders_{sector}"] = {part: _filled(border[part], slots) for part in ("of", "ask")}
     lead, nouns = pictures.pop("lead"), pictures.pop("nouns")
     later, around = pictures.pop("later"), pictures.pop("around")
     return Phrases(
@@ -85,6 +85,13 @@ def phrases() -> Phrases:
         later=tuple(later["forms"]),
         around=tuple(around["forms"]),
     )
+
+
+def _filled(forms: Sequence[str], slots: Mapping[str, str]) -> list[str]:
+    """The forms with every slot but `{x}` filled."""
+    for slot, word in slots.items():
+        forms = [form.replace(slot, word) for form in forms]
+    return list(forms)
 
 
 def _forms(name: str) -> dict[str, dict[str, Any]]:
