@@ -40,11 +40,14 @@ class StateSettings:
         paths: partial paths a state, the accepted one included (M3 of the search).
         edges: candidate edges a path in training: every positive and a seeded sample of the others, in which
             relations count evenly.
+        unknown: whether edges of a relation that no accepted path walks, either way, are candidates too. With
+            them the model learns that such a relation is never right.
         inverse, hub_cap, backtrack: as in the search; see `kg.frontier.expand`.
     """
 
     paths: int = 3
     edges: int = 128
+    unknown: bool = True
     inverse: bool = True
     hub_cap: int | None = None
     backtrack: bool = True
@@ -94,6 +97,7 @@ class QuestionBatch:
         analyses: B analyses.
         hops: `[B]` long, the depth to predict.
         lengths: `[B]` long, hops of the drawn path.
+        walked: `[2R]` bool, the signed relations that are candidates; all of them where None.
     """
 
     def __init__(
@@ -104,8 +108,10 @@ class QuestionBatch:
         analyses: Sequence[Analysis],
         accepted: Sequence[AcceptedPaths],
         seed: Sequence[int],
+        walked: Bools | None = None,
     ) -> None:
         self.graph = graph
+        self.walked = walked
         self.settings = settings
         self.queries = queries
         self.analyses = analyses
@@ -170,6 +176,12 @@ class QuestionBatch:
 
         Relations are kept evenly: of a hub's thousands of tails of one relation a sample suffices.
         """
+        if self.walked is not None:
+            rows = np.flatnonzero(self.walked[frontier.relation.numpy()] | positive)
+            return rows[self._even(frontier.select(torch.from_numpy(rows)), positive[rows])]
+        return self._even(frontier, positive)
+
+    def _even(self, frontier: Frontier, positive: Bools) -> Ints:
         edge_path, limit = frontier.edge_path.numpy(), self.settings.edges
         large = np.flatnonzero((np.bincount(edge_path) > limit)[edge_path])
         if not len(large):
@@ -263,6 +275,7 @@ class StateBuilder:
         self.analyses = analyses
         self.settings = settings
         self.images = images
+        self.walked = None if settings.unknown else walked(supervision.accepted, graph.num_relations)
 
     def batch(self, indices: Sequence[int], seed: Sequence[int]) -> QuestionBatch:
         """The questions at `indices`; everything random in them follows from `seed` and `indices`."""
@@ -274,6 +287,7 @@ class StateBuilder:
             [self.analyses[i] for i in indices],
             [self.supervision.accepted[i] for i in indices],
             [*seed, *indices],
+            self.walked,
         )
 
     def _picture(self, question: Question) -> Image | None:
@@ -284,6 +298,15 @@ class StateBuilder:
         except DataError as error:
             log.warning("question %s is trained without its picture: %s", question.id, error)
             return None
+
+
+def walked(accepted: Sequence[AcceptedPaths], relations: int) -> Bools:
+    """`[2R]` bool: the signed relations that some accepted path walks, in this direction or the other."""
+    found = np.zeros(2 * relations, dtype=bool)
+    for paths in accepted:
+        found[paths.relations[paths.relations != NONE]] = True
+    either: Bools = found[:relations] | found[relations:]
+    return np.concatenate([either, either])
 
 
 def _balanced_keys(group: Ints, rng: np.random.Generator) -> NDArray[np.float64]:
