@@ -24,7 +24,7 @@ PLAN = Plan(
         "test_relation": {2: 6, 3: 10, 4: 4},
     },
     pairs={"train": 24, "val": 8, "test_cue": 12},
-    wording=10,
+    wording={"test": 10, "val": 6},
     caps={
         "train": Caps(kind=0.5, relation=0.3, sequence=0.2),
         "test": Caps(answer=0.04, kind=0.5, relation=0.3, sequence=0.2),

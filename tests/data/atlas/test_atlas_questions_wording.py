@@ -97,7 +97,8 @@ def test_a_question_is_whole_sentences() -> None:
         assert "  " not in text
 
 
-def test_paraphrases_are_for_known_relations_and_share_no_template() -> None:
+@pytest.mark.parametrize("split", ["test", "val"])
+def test_paraphrases_are_for_known_relations_and_those_of_test_share_no_template(split: str) -> None:
     known = {r.id: r for r in RELATIONS}
     forms = [
         f
@@ -106,13 +107,37 @@ def test_paraphrases_are_for_known_relations_and_share_no_template() -> None:
         for f in fs
     ]
     pieces = {piece.strip(" ?.") for form in forms for piece in form.split(SLOT) if len(piece.split()) >= 5}
-    texts = [text for found in paraphrases().values() for text in found]
+    texts = [text for found in paraphrases(split).values() for text in found]
     assert len(texts) == len(set(texts)) >= 150
-    for (kind, relations), found in paraphrases().items():
+    for (kind, relations), found in paraphrases(split).items():
         assert kind in phrases().show
         for before, after in pairwise(relations):
             assert set(known[before].range) & set(known[after].domain), relations
         assert known[relations[-1]].askable
         for text in found:
-            assert text.endswith(("?", ".", "it."))
-            assert not [piece for piece in pieces if piece in text], text
+            assert text.endswith(("?", ".", "!"))
+            assert split == "val" or not [piece for piece in pieces if piece in text], text
+
+
+def test_the_test_splits_are_worded_as_before_whatever_training_says() -> None:
+    writer = Writer(np.random.default_rng(0), held_out=True)
+    texts = [
+        writer.question("flag", ["capital", "timezone"], ["country", "city", "timezone"]).text
+        for _ in range(300)
+    ]
+    kept = [*phrases().later, *phrases().around]
+    pieces = [piece.strip() for form in kept for piece in form.split(SLOT) if len(piece.split()) > 2]
+    assert not any(piece in text for piece in pieces for text in texts)
+    assert not any("a certain" in text for text in texts)
+
+
+def test_train_also_asks_first_and_tells_later() -> None:
+    writer = Writer(np.random.default_rng(0), held_out=False)
+    texts = [
+        writer.question("flag", ["capital", "timezone"], ["country", "city", "timezone"]).text
+        for _ in range(300)
+    ]
+    first = [text for text in texts if "a certain city" in text]
+    assert 10 < len(first) < 100
+    tells = [form.split(SLOT)[0].strip() for form in phrases().later]
+    assert all(any(tell in text for tell in tells) for text in first)
