@@ -1,7 +1,7 @@
 """Free paraphrases: whole questions written by hand for a kind of picture and a relation sequence.
 
-`paraphrases_<split>.tsv` holds kind, relation ids joined by `>`, and the question. Those of test_wording share
-no form with the templates and are used nowhere else; those of val_wording choose how to train.
+`paraphrases_<split>.tsv` holds kind, relation ids joined by `>`, and the question. Those of test_wording
+share no form with the templates and are used nowhere else; those of val_wording choose how to train.
 """
 
 from __future__ import annotations
