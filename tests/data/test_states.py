@@ -77,6 +77,22 @@ def test_the_candidate_set_is_that_of_the_search(toy_graph: KnowledgeGraph) -> N
         assert torch.equal(states.frontier.edge_path, frontier.edge_path)
 
 
+def test_relations_that_no_gold_path_walks_may_be_left_out(toy_graph: KnowledgeGraph) -> None:
+    supervision = supervise(toy_graph, QUESTIONS[:2])  # these walk borders, capital and currency
+    built = StateBuilder(toy_graph, supervision, [ANALYSIS] * 2, StateSettings(unknown=False))
+    names = {"borders", "capital", "currency"}
+    count = toy_graph.num_relations
+    for states in walk(built.batch([0, 1], [5])):
+        frontier = expand(toy_graph, states.frontier.paths)
+        walked = torch.tensor([toy_graph.relation_id(r % count) in names for r in frontier.relation.tolist()])
+        assert 0 < int(walked.sum()) <= len(walked)
+        expected = frontier.select(torch.nonzero(walked)[:, 0])
+        assert torch.equal(states.frontier.relation, expected.relation)
+        assert torch.equal(states.frontier.tail, expected.tail)
+        assert (states.gold_edge >= 0).all()
+        assert (states.weight[states.gold_edge] > 0).all()
+
+
 def test_positives_are_the_accepted_steps_of_accepted_prefixes_and_nothing_else(
     toy_graph: KnowledgeGraph,
 ) -> None:
