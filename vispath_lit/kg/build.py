@@ -17,7 +17,7 @@ from vispath_lit.kg.csr import Adjacency, Ints, adjacency
 from vispath_lit.kg.faults import Faults, OnError
 from vispath_lit.kg.fingerprint import ContentHash
 from vispath_lit.kg.folder import EntityTable, FolderReader, ImageTable, RelationTable, TripleTable
-from vispath_lit.kg.folding import name_tables
+from vispath_lit.kg.folding import NameHashes, name_hashes
 from vispath_lit.kg.lookup import HashTable, hash_column, hash_table
 from vispath_lit.kg.manifest import NAME, Manifest, is_store
 from vispath_lit.progress import track
@@ -103,7 +103,11 @@ def write_store(reader: GraphReader, partial: Path) -> Written:
     entities, relations = reader.entities(), reader.relations()
     entity_ids, relation_ids = entities.id, relations.id
     _write_texts(partial, entities, relations, content)
-    del entities, relations
+    names = name_hashes(entities.label, entities.aliases)
+    del entities, relations  # The texts are most of what an import holds; sorting needs none of them.
+    _write_names(partial, names)
+    del names
+    pa.default_memory_pool().release_unused()
     duplicates, triples = _write_edges(reader, partial, entity_ids, relation_ids, content)
     images = _write_images(partial, reader.images(entity_ids), content)
     manifest = Manifest(
@@ -149,9 +153,12 @@ def _write_texts(
     rows = np.arange(len(entities.id), dtype=np.int32)
     ids = hash_table(hash_column(entities.id), rows)
     _write_lookup(partial, "id", ids)
-    name_table, bare_table = name_tables(entities.label, entities.aliases)
-    _write_lookup(partial, "name", name_table)
-    _write_lookup(partial, "bare", bare_table)
+
+
+def _write_names(partial: Path, names: NameHashes) -> None:
+    """One table after the other, so that only one lies in memory."""
+    _write_lookup(partial, "name", hash_table(names.hashes, names.entities))
+    _write_lookup(partial, "bare", hash_table(names.bare_hashes, names.bare_entities))
 
 
 def _write_edges(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from dataclasses import dataclass
 from itertools import compress
 from typing import Any
 
@@ -34,8 +35,29 @@ def strip_accents(folded: str) -> str:
     return unicodedata.normalize("NFC", _ACCENTS.sub("", unicodedata.normalize("NFKD", folded)))
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class NameHashes:
+    """Hashes of names, each with its entity, in no order.
+
+    Attributes:
+        hashes, entities: `[n]` of all folded names.
+        bare_hashes, bare_entities: `[m]` of those without accents that differ from the folded ones.
+    """
+
+    hashes: NDArray[np.uint64]
+    entities: NDArray[np.int32]
+    bare_hashes: NDArray[np.uint64]
+    bare_entities: NDArray[np.int32]
+
+
 def name_tables(labels: Any, aliases: Any) -> tuple[HashTable, HashTable]:
-    """Hash tables of all folded names, and of those without accents that differ from the folded ones.
+    """Hash tables of all folded names, and of those without accents that differ from the folded ones."""
+    names = name_hashes(labels, aliases)
+    return hash_table(names.hashes, names.entities), hash_table(names.bare_hashes, names.bare_entities)
+
+
+def name_hashes(labels: Any, aliases: Any) -> NameHashes:
+    """What the hash tables of names are made of; the texts are no longer needed then.
 
     Args:
         labels: N texts (Arrow large_string).
@@ -46,7 +68,7 @@ def name_tables(labels: Any, aliases: Any) -> tuple[HashTable, HashTable]:
     texts = pa.chunked_array([labels, aliases.flatten()])
     entities = np.concatenate([own, np.repeat(own, count)])
     hashes, bare_hashes, differs = _hashes(texts)
-    return hash_table(hashes, entities), hash_table(bare_hashes, entities[differs])
+    return NameHashes(hashes, entities, bare_hashes, entities[differs])
 
 
 def _hashes(texts: Any) -> tuple[NDArray[np.uint64], NDArray[np.uint64], NDArray[np.int64]]:

@@ -56,9 +56,33 @@ def hash_column(column: Any) -> NDArray[np.uint64]:
 
 
 def hash_table(hashes: NDArray[np.uint64], entities: NDArray[Any]) -> HashTable:
-    """Sorts pairs by (hash, entity) and drops repeated pairs."""
-    order = np.lexsort((entities, hashes))
+    """Sorts pairs by (hash, entity) and drops repeated pairs.
+
+    Args:
+        hashes: `[n]`.
+        entities: `[n]`, 0 to 2^31 - 1.
+    """
+    order = np.argsort(hashes)  # Of equal hashes in any order: they are sorted below.
     hashes, entities = hashes[order], entities[order].astype(np.int32, copy=False)
-    new = np.ones(len(hashes), dtype=bool)
-    new[1:] = (hashes[1:] != hashes[:-1]) | (entities[1:] != entities[:-1])
-    return HashTable(hashes[new], entities[new])
+    del order
+    again = np.zeros(len(hashes), dtype=bool)
+    np.equal(hashes[1:], hashes[:-1], out=again[1:])
+    _sort_runs(again, entities)
+    again[1:] &= entities[1:] == entities[:-1]
+    if not again.any():
+        return HashTable(hashes, entities)
+    return HashTable(hashes[~again], entities[~again])
+
+
+def _sort_runs(inside: NDArray[np.bool_], values: NDArray[np.int32]) -> None:
+    """Sorts `values` within each run, in place; `inside` marks all but the first element of a run.
+
+    Run and value are one integer: several times faster than a sort by two columns.
+    """
+    tied = inside.copy()
+    tied[:-1] |= inside[1:]
+    rows = np.flatnonzero(tied)
+    key = np.cumsum(~inside[rows], dtype=np.uint64) << np.uint64(32)
+    key |= values[rows].astype(np.uint64)
+    key.sort()
+    values[rows] = (key & np.uint64(0xFFFFFFFF)).astype(np.int32)

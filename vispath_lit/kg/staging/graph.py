@@ -49,6 +49,7 @@ class StagedGraph:
         ids = self._kept(self._entity_ids.texts())
         label, aliases = self._listed("entities")
         own = self._attributes(self._entity_ids, ("label", "alias", "type", "description"))
+        self._entity_ids = Vocabulary()  # No longer needed, and large.
         label = _first(label, own.single["label"])
         aliases = _merged(aliases, *own.many) if len(own.many[0]) else aliases
         return EntityTable(
@@ -75,11 +76,13 @@ class StagedGraph:
         entity: list[Ints] = []
         files: list[Path] = []
         kinds: list[str] = []
+        known: Vocabulary | None = None
         for shard in self.stage.shards("images"):
+            if known is None:
+                known = Vocabulary()
+                known.add(entity_ids)
             (ids, paths, kind), lines, source = shard.read("entity", "file", "kind")
-            index = self._entity_ids.find(ids)
-            if self._new_index is not None:
-                index = np.where(index >= 0, self._new_index[index], -1)
+            index = known.find(ids)
             unknown = index < 0
             # A listing may cover more entities than the graph: no fault, but counted.
             self.tally.noted["images of entities outside the graph"] += int(unknown.sum())
@@ -161,7 +164,8 @@ class StagedGraph:
         label.append(_empty(rest))
         if rest and table == "entities":
             aliases.append(_no_lists(rest))
-        return _joined(label), _joined(aliases or [_no_lists(0)])
+        label = _joined(label)  # The parts go before the other column is joined.
+        return label, _joined(aliases or [_no_lists(0)])
 
     def _attributes(self, known: Vocabulary, names: tuple[str, ...]) -> _Attributes:
         found = _Attributes(len(known), names)

@@ -27,7 +27,7 @@ from vispath_lit.kg.staging.tally import Tally
 from vispath_lit.progress import console, track
 
 STATE = "state.json"
-FORMAT = 1
+FORMAT = 2  # Raised whenever equal sources are cut into other units.
 
 
 @dataclass(slots=True)
@@ -135,10 +135,13 @@ class Shard:
     file: Path
 
     def read(self, *names: str) -> tuple[list[Any], NDArray[np.int64], str]:
-        """The named columns, the lines, `[n]`, and the source of the rows."""
+        """The named columns, the lines, `[n]`, and the source of the rows; other columns are not read."""
         try:
             with pa.OSFile(str(self.file)) as opened:
-                table = pa.ipc.open_file(opened).read_all()
+                schema = pa.ipc.open_file(opened).schema
+                fields = [schema.get_field_index(name) for name in (*names, "line")]
+                options = pa.ipc.IpcReadOptions(included_fields=fields)
+                table = pa.ipc.open_file(opened, options=options).read_all()
         except (OSError, pa.ArrowException) as error:
             raise DataError(
                 f"{self.file}: cannot be read ({error}); remove {self.file.parent} and import again"

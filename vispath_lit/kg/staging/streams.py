@@ -19,7 +19,7 @@ from typing import IO, Any
 
 from vispath_lit.errors import DataError
 
-BLOCK = 16 << 20  # Bytes of lines that are parsed at a time.
+BLOCK = 4 << 20  # Bytes of lines that are parsed at a time; parsing takes some 20 times as much memory.
 MAX_LINE = 64 << 20  # Bytes; a longer line is refused, so that a broken file cannot fill the memory.
 BOM = b"\xef\xbb\xbf"
 DAMAGE = (
