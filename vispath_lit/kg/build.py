@@ -105,9 +105,9 @@ def write_store(reader: GraphReader, partial: Path) -> Written:
     _write_texts(partial, entities, relations, content)
     names = name_hashes(entities.label, entities.aliases)
     del entities, relations  # The texts are most of what an import holds; sorting needs none of them.
+    pa.default_memory_pool().release_unused()
     _write_names(partial, names)
     del names
-    pa.default_memory_pool().release_unused()
     duplicates, triples = _write_edges(reader, partial, entity_ids, relation_ids, content)
     images = _write_images(partial, reader.images(entity_ids), content)
     manifest = Manifest(

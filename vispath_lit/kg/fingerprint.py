@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from vispath_lit.kg.csr import Ints
 
-STEP = 1 << 24
+STEP = 1 << 20  # Numbers that are converted at a time.
 
 
 class ContentHash:
@@ -28,15 +28,17 @@ class ContentHash:
     def integers(self, name: str, values: Ints) -> None:
         self._field(name, len(values))
         for start in range(0, len(values), STEP):
-            self._hash.update(values[start : start + STEP].astype("<i8").tobytes())
+            self._hash.update(np.ascontiguousarray(values[start : start + STEP], dtype="<i8"))
 
     def texts(self, name: str, column: Any) -> None:
         """A large_string or large_list column without nulls."""
-        self.integers(f"{name}/lengths", np.diff(_offsets(column)))
+        offsets = _offsets(column)
+        self._field(f"{name}/lengths", len(column))
+        for start in range(0, len(column), STEP):
+            self._hash.update(np.diff(offsets[start : start + STEP + 1]).astype("<i8", copy=False))
         if pa.types.is_large_list(column.type):
             self.texts(f"{name}/items", column.flatten())
             return
-        offsets = _offsets(column)
         data = column.buffers()[2]
         self._field(name, int(offsets[-1] - offsets[0]))
         if data is not None:
