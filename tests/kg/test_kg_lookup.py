@@ -22,13 +22,15 @@ def test_pairs_are_sorted_and_each_is_kept_once(pairs: list[tuple[int, int]]) ->
     )
     found = list(zip(table.hashes.tolist(), table.entities.tolist(), strict=True))
     assert found == sorted(set(pairs))
-    assert table.hashes.dtype == np.uint64 and table.entities.dtype == np.int32
+    assert table.hashes.dtype == np.uint64
+    assert table.entities.dtype == np.int32
 
 
 def test_the_given_arrays_stay_as_they_were() -> None:
     hashes, entities = np.array([5, 3, 5], dtype=np.uint64), np.array([2, 1, 0], dtype=np.int32)
     hash_table(hashes, entities)
-    assert hashes.tolist() == [5, 3, 5] and entities.tolist() == [2, 1, 0]
+    assert hashes.tolist() == [5, 3, 5]
+    assert entities.tolist() == [2, 1, 0]
 
 
 def test_a_text_finds_all_who_bear_it_in_ascending_order() -> None:
