@@ -28,14 +28,14 @@ class ContentHash:
     def integers(self, name: str, values: Ints) -> None:
         self._field(name, len(values))
         for start in range(0, len(values), STEP):
-            self._hash.update(np.ascontiguousarray(values[start : start + STEP], dtype="<i8"))
+            self._hash.update(np.ascontiguousarray(values[start : start + STEP], dtype="<i8").data)
 
     def texts(self, name: str, column: Any) -> None:
         """A large_string or large_list column without nulls."""
         offsets = _offsets(column)
         self._field(f"{name}/lengths", len(column))
         for start in range(0, len(column), STEP):
-            self._hash.update(np.diff(offsets[start : start + STEP + 1]).astype("<i8", copy=False))
+            self._hash.update(np.diff(offsets[start : start + STEP + 1]).astype("<i8", copy=False).data)
         if pa.types.is_large_list(column.type):
             self.texts(f"{name}/items", column.flatten())
             return
