@@ -23,6 +23,7 @@ LAYERS = (
     "systems",
     "evaluation",
     "launch",
+    "commands",
     "cli",
 )
 

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 from vispath_lit.cli import app
 from vispath_lit.errors import ConfigError, DataError, VisPathError
 from vispath_lit.launch.config import load_config
-from vispath_lit.launch.main import mended
+from vispath_lit.launch.mistakes import mended
 from vispath_lit.launch.parts import make, section
 from vispath_lit.launch.record import RunRecord
 from vispath_lit.launch.values import check_run, check_values

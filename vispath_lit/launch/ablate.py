@@ -28,7 +28,7 @@ from vispath_lit.evaluation.files import rounded, write_json, write_text
 from vispath_lit.evaluation.records import read_records
 from vispath_lit.launch.checkpoint import ABLATED, read_checkpoint, resolve, weights_fingerprint
 from vispath_lit.launch.config import conf_dir, load_config, plain
-from vispath_lit.launch.main import report
+from vispath_lit.launch.mistakes import report
 from vispath_lit.launch.record import RunRecord, point_latest
 from vispath_lit.launch.testing import PROTOCOLS
 from vispath_lit.launch.train import train

@@ -1,28 +1,23 @@
-"""Runs a job so that a user's mistake ends in one clear line, not in a traceback."""
+"""Runs the job of `train.py` or `eval.py`: its values checked, its processes joined, its screen quiet."""
 
 from __future__ import annotations
 
 import logging
 import os
-import sys
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import TypeVar
 
 import torch
 from hydra.core.hydra_config import HydraConfig
-from hydra.errors import HydraException
 from hydra.types import RunMode
 from omegaconf import DictConfig
-from omegaconf.errors import OmegaConfBaseException
-from rich.markup import escape
 
-from vispath_lit.errors import ConfigError, DataError, VisPathError
 from vispath_lit.launch.joined import joined
-from vispath_lit.launch.values import check_run, first_line
+from vispath_lit.launch.mistakes import mended
+from vispath_lit.launch.values import check_run
 from vispath_lit.processes import is_first
-from vispath_lit.progress import console, printable
+from vispath_lit.progress import console
 
 T = TypeVar("T")
 
@@ -39,36 +34,6 @@ def guarded(job: Callable[[], T], config: DictConfig) -> T:
             torch.set_num_threads(config.threads)
         return job()
     raise AssertionError("a mistake ends the process")
-
-
-@contextmanager
-def mended(going_on: bool = False) -> Iterator[None]:
-    """Ends the process with exit code 1 and one line for what the user can mend; raises it where jobs go on.
-
-    That is every `VisPathError`, a config that does not resolve, and what the system refuses: a full disk, a
-    missing right. Any other error is this project's own and keeps its traceback.
-    """
-    try:
-        yield
-    except (VisPathError, HydraException, OmegaConfBaseException, OSError) as error:
-        report(told(error))
-        if going_on:
-            raise
-        sys.exit(1)
-    except KeyboardInterrupt:
-        report(VisPathError("interrupted; `python train.py ckpt_path=last` resumes a training run"))
-        sys.exit(130)
-
-
-def told(error: Exception) -> VisPathError:
-    """The error in words that say what to do."""
-    if isinstance(error, VisPathError):
-        return error
-    if isinstance(error, OSError):
-        place = f"{error.filename}: " if error.filename else ""
-        return DataError(f"{place}{error.strerror or error}; see to the file, its rights and free space")
-    cause = f" ({first_line(error.__cause__)})" if error.__cause__ else ""
-    return ConfigError(f"{error}{cause}; --help lists the keys")
 
 
 def launch(main: Callable[[], object]) -> None:
@@ -90,9 +55,3 @@ def quiet() -> None:
     warnings.filterwarnings("ignore", message=".*is deprecated, use.*", module="pytorch_lightning")
     warnings.filterwarnings("ignore", message=".*does not have many workers.*")
     warnings.filterwarnings("ignore", message=".*is smaller than the logging interval.*")
-
-
-def report(error: VisPathError) -> None:
-    """Prints the error as one line on stderr, whichever process it comes from."""
-    console.quiet = False
-    console.print(f"[bold red]error:[/] {escape(printable(str(error)))}", soft_wrap=True, highlight=False)

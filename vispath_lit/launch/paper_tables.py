@@ -21,7 +21,7 @@ from vispath_lit.evaluation import paper
 from vispath_lit.evaluation.sheets import Sheet, write_sheet
 from vispath_lit.launch.config import conf_dir, load_config
 from vispath_lit.launch.evaluate import evaluate_run
-from vispath_lit.launch.main import report
+from vispath_lit.launch.mistakes import report
 from vispath_lit.launch.record import read_metrics
 from vispath_lit.progress import console
 

@@ -9,8 +9,8 @@ import pytest
 from typer.testing import CliRunner
 
 from vispath_lit.cli import app
+from vispath_lit.commands.importing import formats
 from vispath_lit.kg.store import KnowledgeGraph
-from vispath_lit.launch.importing import formats
 
 runner = CliRunner()
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import inspect
-import json
 import pkgutil
 from collections.abc import Callable
 from dataclasses import MISSING, Field, fields
@@ -16,16 +15,15 @@ from pathlib import Path
 from typing import Annotated, Any, get_type_hints
 
 import typer
-from rich.console import Console
 from typer.core import TyperGroup
 
+from vispath_lit.commands.printing import out, print_json
 from vispath_lit.errors import ConfigError
 from vispath_lit.kg import importers
 from vispath_lit.kg.faults import OnError
 from vispath_lit.progress import console
 
 CONVERTERS = "vispath_lit.data.importers"
-out = Console()
 
 
 def formats() -> list[str]:
@@ -99,7 +97,7 @@ def _run(name: str, importer: Any, target: Path, questions: Path | None, values:
             "questions": convert(importer, target, questions, on_error=values["on_error"]),
         }
     if values["as_json"]:
-        print(json.dumps(found, ensure_ascii=False))
+        print_json(found)
     else:
         out.print(found, markup=False)
 
