@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 
 class VisPathError(Exception):
     """Says what was found, what was expected and what to do next."""
@@ -25,3 +27,14 @@ class ConfigError(VisPathError):
 
 class ChatError(VisPathError):
     """A language model that gave no answer: a budget is used up, or its server gave out."""
+
+
+def at_least(low: int, part: str, **values: float) -> None:
+    """Refuses settings of a part below `low`, and numbers that are not finite.
+
+    Raises:
+        ConfigError: names the first such key, its value and what is allowed.
+    """
+    for key, value in values.items():
+        if not low <= value < math.inf:
+            raise ConfigError(f"{part}.{key} is {value}; expected at least {low}")

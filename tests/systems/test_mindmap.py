@@ -14,7 +14,8 @@ from rival_worlds import Script, TopicOnly, WordEncoder
 from vispath_lit.errors import ConfigError
 from vispath_lit.kg.shortest import distances, shortest_paths
 from vispath_lit.kg.store import KnowledgeGraph
-from vispath_lit.systems.mindmap import MindMap, joined
+from vispath_lit.systems.mindmap import MindMap
+from vispath_lit.systems.walking import joined
 from vispath_lit.types import Path, Query
 
 MakeGraph = Callable[[int, int, Iterable[tuple[int, int, int]]], KnowledgeGraph]

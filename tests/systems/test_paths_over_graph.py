@@ -12,7 +12,9 @@ from rival_worlds import ExactTexts, Script, TopicOnly, WordEncoder, free_of_tim
 
 from vispath_lit.errors import ConfigError
 from vispath_lit.kg.store import KnowledgeGraph
-from vispath_lit.systems.paths_over_graph import PathsOverGraph, distinct, in_order, tf_idf
+from vispath_lit.systems.name_likeness import tf_idf
+from vispath_lit.systems.paths_over_graph import PathsOverGraph, in_order
+from vispath_lit.systems.walking import distinct
 from vispath_lit.types import Path, Query
 
 MakeGraph = Callable[[int, int, Iterable[tuple[int, int, int]]], KnowledgeGraph]

@@ -19,7 +19,7 @@ from PIL.Image import Image
 from torch import Tensor
 
 from vispath_lit.data.supervision import AcceptedPaths, Supervision
-from vispath_lit.errors import ConfigError, DataError
+from vispath_lit.errors import DataError, at_least
 from vispath_lit.kg.frontier import expand
 from vispath_lit.kg.images import load_image
 from vispath_lit.kg.store import KnowledgeGraph
@@ -53,9 +53,7 @@ class StateSettings:
     backtrack: bool = True
 
     def __post_init__(self) -> None:
-        for key in ("paths", "edges"):
-            if getattr(self, key) < 1:
-                raise ConfigError(f"states.{key} is {getattr(self, key)}; expected at least 1")
+        at_least(1, "states", paths=self.paths, edges=self.edges)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -86,6 +86,16 @@ def follow(graph: KnowledgeGraph, start: int, relations: Sequence[int]) -> NDArr
     return reached
 
 
+def leaving(graph: KnowledgeGraph, entity: int) -> list[int]:
+    """The distinct signed relations of an entity's edges, ascending: forward ones first."""
+    found: list[int] = []
+    for backwards in (False, True):
+        indptr, relation, _ = _direction(graph, backwards)
+        of_entity = np.unique(relation[indptr[entity] : indptr[entity + 1]]).astype(np.int64)
+        found += (of_entity + backwards * graph.num_relations).tolist()
+    return found
+
+
 def ranges(
     starts: NDArray[np.int64], counts: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

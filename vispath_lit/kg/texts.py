@@ -46,6 +46,13 @@ def chain_words(graph: KnowledgeGraph, chains: Sequence[Path]) -> list[str]:
     ]
 
 
+def fact(graph: KnowledgeGraph, head: int, relation: int, tail: int) -> str:
+    """A step along a signed relation as "subject, relation, object", the way round in which it is held."""
+    if relation >= graph.num_relations:
+        head, tail, relation = tail, head, relation - graph.num_relations
+    return f"{graph.label(head)}, {graph.relation_label(relation)}, {graph.label(tail)}"
+
+
 def _words(labels: Iterator[str], names: list[str], steps: list[int]) -> Iterator[str]:
     yield next(labels)
     for signed in steps:

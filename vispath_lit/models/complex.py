@@ -15,7 +15,7 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 from torch_geometric.nn.kge import ComplEx
 
-from vispath_lit.errors import ConfigError
+from vispath_lit.errors import ConfigError, at_least
 from vispath_lit.kg.store import KnowledgeGraph
 from vispath_lit.progress import track
 
@@ -39,11 +39,8 @@ class ComplexSettings:
     lr: float = 0.1
 
     def __post_init__(self) -> None:
-        for key in ("dim", "batch", "negatives"):
-            if getattr(self, key) < 1:
-                raise ConfigError(f"system.embedding.{key} is {getattr(self, key)}; expected at least 1")
-        if self.epochs < 0:
-            raise ConfigError(f"system.embedding.epochs is {self.epochs}; expected at least 0")
+        at_least(1, "system.embedding", dim=self.dim, batch=self.batch, negatives=self.negatives)
+        at_least(0, "system.embedding", epochs=self.epochs)
         if not 0 < self.lr < math.inf:
             raise ConfigError(f"system.embedding.lr is {self.lr}; expected more than 0")
 

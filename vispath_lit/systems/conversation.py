@@ -15,51 +15,20 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Generator, Iterable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
-from pydantic import BaseModel
-
-from vispath_lit.errors import ConfigError
+from vispath_lit.errors import at_least
 from vispath_lit.kg.folding import fold
 from vispath_lit.kg.names import NameIndex
 from vispath_lit.kg.store import KnowledgeGraph
 from vispath_lit.protocols import ChatBackend
+from vispath_lit.systems.replies import MAX_TEXT, plain
 from vispath_lit.types import Candidate, ChatRequest, Path, Prediction, Provenance, Query
 
-Talk = Generator[list[ChatRequest[Any]], list[Any], Prediction]
+T = TypeVar("T")
+Step = Generator[list[ChatRequest[Any]], list[Any], T]  # asks for replies, ends with a T
+Talk = Step[Prediction]
 MAX_ANSWER = 300  # characters of an answer that are kept
-MAX_TEXT = 2_000  # characters of any other text of a model that is shown again
-
-
-class Said(BaseModel):
-    """An answer in words."""
-
-    answer: str
-
-
-class Verdict(BaseModel):
-    """Whether the evidence is enough, and the answer if it is."""
-
-    sufficient: bool
-    answer: str
-
-
-class Told(BaseModel):
-    """A text in words."""
-
-    text: str
-
-
-class Numbers(BaseModel):
-    """A choice from a numbered list, the best first."""
-
-    numbers: list[int]
-
-
-class Names(BaseModel):
-    """Names of things."""
-
-    names: list[str]
 
 
 class Conversational(ABC):
@@ -73,8 +42,7 @@ class Conversational(ABC):
     """
 
     def __init__(self, graph: KnowledgeGraph, chat: ChatBackend, batch_size: int, name: str) -> None:
-        if batch_size < 1:
-            raise ConfigError(f"system.batch_size is {batch_size}; expected at least 1")
+        at_least(1, "system", batch_size=batch_size)
         self.graph = graph
         self.chat = chat
         self.batch_size = batch_size
@@ -187,18 +155,3 @@ def converse(chat: ChatBackend, talks: Sequence[Talk]) -> list[Prediction]:
             else:
                 replies[i] = [reply.value for reply in mine]
     return [done[i] for i in range(len(talks))]
-
-
-def plain(text: str) -> str:
-    """A model's words on one line, not too long, free of what no tokenizer takes (lone surrogates)."""
-    return " ".join(text[:MAX_TEXT].encode("utf8", "replace").decode("utf8").split())
-
-
-def numbered(texts: Sequence[str]) -> list[dict[str, object]]:
-    """The texts as items with numbers from 1, by which a model names them."""
-    return [{"number": number, "text": text} for number, text in enumerate(texts, 1)]
-
-
-def chosen(numbers: Sequence[int], count: int, most: int) -> list[int]:
-    """Positions from 0 that a model named by numbers from 1, in its order; what is not listed is dropped."""
-    return list(dict.fromkeys(number - 1 for number in numbers if 1 <= number <= count))[:most]

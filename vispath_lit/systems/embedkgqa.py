@@ -17,7 +17,6 @@ any it abstains.
 from __future__ import annotations
 
 import copy
-import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -27,7 +26,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from vispath_lit.errors import ConfigError, DataError
+from vispath_lit.errors import ConfigError, DataError, at_least
 from vispath_lit.kg.frontier import follow
 from vispath_lit.kg.store import KnowledgeGraph
 from vispath_lit.models.complex import ComplexSettings, compose, train_complex
@@ -107,8 +106,8 @@ class EmbedKGQA:
         batch_size: int = 256,
         name: str = "embedkgqa",
     ) -> None:
-        _check({"epochs": epochs, "patience": patience, "batch_size": batch_size}, low=1)
-        _check({"lr": lr, "penalty": penalty, "triples_as_questions": triples_as_questions}, low=0)
+        at_least(1, "system", epochs=epochs, patience=patience, batch_size=batch_size)
+        at_least(0, "system", lr=lr, penalty=penalty, triples_as_questions=triples_as_questions)
         if batch < 2:
             raise ConfigError(f"system.batch is {batch}; batch norm needs at least 2 questions")
         for key, share in (("dropout", dropout), ("smoothing", smoothing)):
@@ -330,9 +329,3 @@ def _block(queries: Tensor, entities: Tensor) -> Tensor:
 def _joined(first: Examples, second: Examples) -> Examples:
     starts = torch.cat([first.starts, second.starts])
     return Examples(first.texts + second.texts, starts, first.answers + second.answers)
-
-
-def _check(values: dict[str, float], low: int) -> None:
-    for key, value in values.items():
-        if not low <= value < math.inf:
-            raise ConfigError(f"system.{key} is {value}; expected at least {low}")

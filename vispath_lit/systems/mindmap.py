@@ -21,17 +21,18 @@ from collections.abc import Iterator, Sequence
 from itertools import islice, product
 from pathlib import Path as FilePath
 
-import numpy as np
 from pydantic import BaseModel
 
 from vispath_lit.chat.prompt import Prompt
-from vispath_lit.errors import ConfigError
-from vispath_lit.kg.frontier import follow
+from vispath_lit.errors import at_least
+from vispath_lit.kg.frontier import follow, leaving
 from vispath_lit.kg.names import NameIndex
 from vispath_lit.kg.shortest import shortest_paths
 from vispath_lit.kg.store import KnowledgeGraph
 from vispath_lit.protocols import ChatBackend, Grounder, QuestionAnalyzer, TextEncoder
-from vispath_lit.systems.conversation import Conversational, Names, Talk, Told, numbered, plain
+from vispath_lit.systems.conversation import Talk
+from vispath_lit.systems.replies import Names, Told, numbered, plain
+from vispath_lit.systems.walking import Walking, joined
 from vispath_lit.types import Candidate, Path, Query
 
 MAX_ENTITIES = 8  # of a question
@@ -88,8 +89,8 @@ is the answer alone: a name, not a sentence.
 )
 
 
-class MindMap(Conversational):
-    """The `System`. It reads no picture: the start is granted, or the grounder's first.
+class MindMap(Walking):
+    """The `System`.
 
     Args:
         hops: of a shortest path, at most.
@@ -111,22 +112,14 @@ class MindMap(Conversational):
         batch_size: int = 32,
         name: str = "MindMap",
     ) -> None:
-        super().__init__(graph, chat, batch_size, name)
-        for key, value in (("hops", hops), ("paths", paths), ("neighbours", neighbours)):
-            if value < 1:
-                raise ConfigError(f"system.{key} is {value}; expected at least 1")
+        super().__init__(graph, chat, analyzer, grounder, batch_size, name)
+        at_least(1, "system", hops=hops, paths=paths, neighbours=neighbours)
         self.nearest = NameIndex(graph, text_encoder, cache_dir)
-        self.analyzer = analyzer
-        self.grounder = grounder
         self.hops = hops
         self.paths = paths
         self.neighbours = neighbours
 
-    def talks(self, queries: Sequence[Query]) -> list[Talk]:
-        starts = self.grounder.ground(queries, self.analyzer.analyze(queries))
-        return [self._talk(query, found) for query, found in zip(queries, starts, strict=True)]
-
-    def _talk(self, query: Query, candidates: Sequence[Candidate]) -> Talk:
+    def talk(self, query: Query, candidates: Sequence[Candidate]) -> Talk:
         start = self.graph.label(candidates[0].entity) if candidates else ""
         (found,) = yield [EXTRACT.request({"question": query.text}, Names(names=[]), query)]  # 1
         entities = self._linked([c.entity for c in candidates[:1]], found.names)  # 2
@@ -189,20 +182,10 @@ class MindMap(Conversational):
     def _lines(self, entities: Sequence[int]) -> Iterator[str]:
         """Step 6: for each entity and relation a line with the first of its neighbours."""
         for entity in entities:
-            outer = slice(int(self.graph.out_indptr[entity]), int(self.graph.out_indptr[entity + 1]))
-            inner = slice(int(self.graph.in_indptr[entity]), int(self.graph.in_indptr[entity + 1]))
-            forwards = np.unique(self.graph.out_relation[outer]).astype(np.int64)
-            backwards = np.unique(self.graph.in_relation[inner]).astype(np.int64) + self.graph.num_relations
-            for relation in [*forwards.tolist(), *backwards.tolist()]:
+            for relation in leaving(self.graph, entity):
                 tails = self.graph.labels(follow(self.graph, entity, [relation])[:MAX_TAILS])
                 label = self.graph.relation_label(relation)
                 yield f"{self.graph.label(entity)} -> {label} -> {', '.join(tails)}"
-
-
-def joined(parts: Sequence[Path]) -> Path:
-    """Paths of which each begins where the one before ends, as one."""
-    entities = [*parts[0].entities, *(entity for part in parts[1:] for entity in part.entities[1:])]
-    return Path(tuple(entities), tuple(relation for part in parts for relation in part.relations))
 
 
 def cited(lines: Sequence[str]) -> str:

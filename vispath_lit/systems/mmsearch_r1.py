@@ -18,11 +18,13 @@ from PIL.Image import Image
 from pydantic import BaseModel
 
 from vispath_lit.chat.prompt import Prompt
-from vispath_lit.errors import ConfigError
+from vispath_lit.errors import at_least
 from vispath_lit.kg.store import KnowledgeGraph
 from vispath_lit.protocols import ChatBackend, Grounder, TextEncoder, TextProvider
-from vispath_lit.systems.conversation import Conversational, Talk, Told
-from vispath_lit.systems.search_tools import Page, SearchTools
+from vispath_lit.systems.conversation import Talk
+from vispath_lit.systems.replies import Told
+from vispath_lit.systems.search_agent import SearchAgent, facts_of, starts_of
+from vispath_lit.systems.search_tools import Page
 from vispath_lit.types import Candidate, Query
 
 
@@ -58,7 +60,7 @@ written there, and nothing else. `text` holds the summary.
 MALFORMED = Turn(reason="", image_search=False, text_search="", answer="")
 
 
-class MMSearchR1(Conversational):
+class MMSearchR1(SearchAgent):
     """The `System`.
 
     Args:
@@ -81,16 +83,13 @@ class MMSearchR1(Conversational):
         batch_size: int = 32,
         name: str = "MMSearch-R1-like agent",
     ) -> None:
-        super().__init__(graph, chat, batch_size, name)
-        if turns < 1:
-            raise ConfigError(f"system.turns is {turns}; expected at least 1")
-        self.tools = SearchTools(graph, text_encoder, texts, grounder, cache_dir, pages, facts)
+        super().__init__(
+            graph, text_encoder, texts, chat, grounder, cache_dir, pages, facts, batch_size, name
+        )
+        at_least(1, "system", turns=turns)
         self.turns = turns
 
-    def talks(self, queries: Sequence[Query]) -> list[Talk]:
-        return [self._talk(query) for query in queries]
-
-    def _talk(self, query: Query) -> Talk:
+    def talk(self, query: Query) -> Talk:
         searched: list[object] = []
         pictures: dict[str, Image | None] = {"of the question": query.image}
         looked: list[Candidate] | None = None
@@ -107,14 +106,14 @@ class MMSearchR1(Conversational):
                 break
             if turn.image_search:  # 2
                 pages = self.tools.by_picture(query.image, query.text)
-                looked = [Candidate(page.entity, 1 / rank, "image") for rank, page in enumerate(pages, 1)]
+                looked = starts_of(pages)
                 pictures |= {f"thumbnail of page {n}": page.thumbnail for n, page in enumerate(pages, 1)}
                 searched.append({"image_search": titles(pages)})
                 continue
             pages = self.tools.by_words(turn.text_search)  # 3
             shown: dict[str, object] = {"question": query.text, "query": turn.text_search}
             shown["pages"] = [page.data() for page in pages]
-            lines = "; ".join(fact for page in pages for fact in page.facts) or "nothing was found"
+            lines = facts_of(pages) or "nothing was found"
             (summary,) = yield [SUMMARY.request(shown, Told(text=lines), query)]
             told.append(summary.text.strip() or lines)
             searched.append({"text_search": turn.text_search, "summary": told[-1]})

@@ -14,18 +14,19 @@ between questions.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path as FilePath
 from typing import Literal
 
 from pydantic import BaseModel
 
 from vispath_lit.chat.prompt import Prompt
-from vispath_lit.errors import ConfigError
+from vispath_lit.errors import at_least
 from vispath_lit.kg.store import KnowledgeGraph
 from vispath_lit.protocols import ChatBackend, Grounder, TextEncoder, TextProvider
-from vispath_lit.systems.conversation import Conversational, Said, Talk
-from vispath_lit.systems.search_tools import Page, SearchTools
+from vispath_lit.systems.conversation import Talk
+from vispath_lit.systems.replies import Said
+from vispath_lit.systems.search_agent import SearchAgent, facts_of, starts_of
+from vispath_lit.systems.search_tools import Page
 from vispath_lit.types import Candidate, Provenance, Query
 
 
@@ -64,7 +65,7 @@ Answer `question` about the picture from `found`, pages that were searched for i
 ENOUGH = Action(thought="", sub_question="", action="answer", words="")
 
 
-class OmniSearch(Conversational):
+class OmniSearch(SearchAgent):
     """The `System`.
 
     Args:
@@ -87,16 +88,13 @@ class OmniSearch(Conversational):
         batch_size: int = 32,
         name: str = "OmniSearch-like agent",
     ) -> None:
-        super().__init__(graph, chat, batch_size, name)
-        if rounds < 1:
-            raise ConfigError(f"system.rounds is {rounds}; expected at least 1")
-        self.tools = SearchTools(graph, text_encoder, texts, grounder, cache_dir, pages, facts)
+        super().__init__(
+            graph, text_encoder, texts, chat, grounder, cache_dir, pages, facts, batch_size, name
+        )
+        at_least(1, "system", rounds=rounds)
         self.rounds = rounds
 
-    def talks(self, queries: Sequence[Query]) -> list[Talk]:
-        return [self._talk(query) for query in queries]
-
-    def _talk(self, query: Query) -> Talk:
+    def talk(self, query: Query) -> Talk:
         found: list[object] = []
         seen: dict[int, Page] = {}
         looked: list[Candidate] = []
@@ -108,15 +106,14 @@ class OmniSearch(Conversational):
                 break
             pages = self._searched(query, plan)  # 3
             if plan.action == "search_by_picture" and not looked:
-                looked = [Candidate(page.entity, 1 / rank, "image") for rank, page in enumerate(pages, 1)]
+                looked = starts_of(pages)
             seen |= {page.entity: page for page in pages}
             asked = {"sub_question": plan.sub_question, "action": plan.action, "words": plan.words}
             found.append({**asked, "pages": [page.data() for page in pages]})
         data = {"question": query.text, "found": found}
         (said,) = yield [ANSWER.request(data, Said(answer=""), query, picture)]  # 4
-        lines = "; ".join(fact for page in seen.values() for fact in page.facts)
         provenance: Provenance = "terminal" if seen else "image_only"
-        return self.predicted(said.answer, provenance, candidates=looked, statement=lines)
+        return self.predicted(said.answer, provenance, candidates=looked, statement=facts_of(seen.values()))
 
     def _searched(self, query: Query, plan: Action) -> list[Page]:
         if plan.action == "search_by_picture":

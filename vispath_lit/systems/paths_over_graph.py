@@ -28,42 +28,30 @@ step 9 at the gold name and leaves out questions without gold: neither is known 
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice, product
 from pathlib import Path as FilePath
-from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from pydantic import BaseModel
 from torch import Tensor
 
 from vispath_lit.chat.prompt import Prompt
-from vispath_lit.errors import ConfigError
+from vispath_lit.errors import ConfigError, at_least
 from vispath_lit.kg.folding import fold
-from vispath_lit.kg.frontier import expand
 from vispath_lit.kg.names import NameIndex
 from vispath_lit.kg.shortest import distances, shortest_paths
 from vispath_lit.kg.store import KnowledgeGraph
 from vispath_lit.models.grounders.name import written_as_name
 from vispath_lit.protocols import ChatBackend, Grounder, QuestionAnalyzer, TextEncoder, TextProvider
-from vispath_lit.systems.conversation import (
-    Conversational,
-    Names,
-    Numbers,
-    Said,
-    Talk,
-    Told,
-    Verdict,
-    chosen,
-    numbered,
-    plain,
-)
-from vispath_lit.systems.mindmap import joined
-from vispath_lit.types import Candidate, ChatRequest, Path, Paths, Prediction, Query
+from vispath_lit.systems.conversation import Step, Talk
+from vispath_lit.systems.name_likeness import tf_idf
+from vispath_lit.systems.nearest_walks import NearestWalks
+from vispath_lit.systems.replies import Names, Numbers, Said, Told, Verdict, chosen, numbered, plain
+from vispath_lit.systems.walking import Walking, distinct, joined
+from vispath_lit.types import Candidate, Path, Query
 
 MAX_TOPICS = 4
 MAX_CHAIN = 12  # steps of the model's chain that are read
@@ -137,7 +125,20 @@ Answer `question` from `paths` of a knowledge graph and what you know. `answer` 
 """,
     reply=Said,
 )
-Step = Generator[list[ChatRequest[Any]], list[Any], Any]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Asked:
+    """A question with the model's plan."""
+
+    query: Query
+    chain: Sequence[str]
+    sub_questions: Sequence[str]
+
+    @property
+    def length(self) -> int:
+        """L: the steps of the chain, one where there is none."""
+        return max(len(self.chain) - 1, 1)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -148,8 +149,8 @@ class Subgraph:
     inside: NDArray[np.bool_]
 
 
-class PathsOverGraph(Conversational):
-    """The `System`. It reads no picture: the first topic is granted or grounded; others are named.
+class PathsOverGraph(Walking):
+    """The `System`. Its first topic is the start; others are those that the question names.
 
     Args:
         texts: gives paths their vectors; the encoder's own with exact texts.
@@ -179,76 +180,46 @@ class PathsOverGraph(Conversational):
         batch_size: int = 32,
         name: str = "Paths-over-Graph",
     ) -> None:
-        super().__init__(graph, chat, batch_size, name)
-        counts = {"d_max": d_max, "keep": keep, "hub_cap": hub_cap, "combined": combined}
-        for key, value in counts.items():
-            if value < 1:
-                raise ConfigError(f"system.{key} is {value}; expected at least 1")
+        super().__init__(graph, chat, analyzer, grounder, batch_size, name)
+        at_least(1, "system", d_max=d_max, keep=keep, hub_cap=hub_cap, combined=combined)
         if not keep <= branches <= shortlist:
             raise ConfigError(
                 f"system.keep, branches and shortlist are {keep}, {branches} and {shortlist}; expected "
                 "none to be smaller than the one before"
             )
         self.encoder = text_encoder
-        self.stage = texts.stages[-1]
+        self.walks = NearestWalks(graph, texts.stages[-1], shortlist, hub_cap)
         self.nearest = NameIndex(graph, text_encoder, cache_dir)
-        self.analyzer = analyzer
-        self.grounder = grounder
         self.d_max = d_max
-        self.shortlist = shortlist
         self.branches = branches
         self.keep = keep
         self.combined = combined
         self.match = match
-        self.hub_cap = hub_cap
 
-    def talks(self, queries: Sequence[Query]) -> list[Talk]:
-        starts = self.grounder.ground(queries, self.analyzer.analyze(queries))
-        return [self._talk(query, found) for query, found in zip(queries, starts, strict=True)]
-
-    def _talk(self, query: Query, candidates: Sequence[Candidate]) -> Talk:
+    def talk(self, query: Query, candidates: Sequence[Candidate]) -> Talk:
         topics = self._topics(query, candidates)
         labels = self.graph.labels(topics)
         fallback = Plan(chain=[], sub_questions=[query.text])
         (plan,) = yield [PLAN.request({"question": query.text, "topics": labels}, fallback, query)]  # 1
         chain = [text for text in map(plain, plan.chain) if text][:MAX_CHAIN]
         asked = Asked(query, chain, plan.sub_questions[:MAX_TOPICS])
-        best: list[Path] = []
+        answer, best = "", list[Path]()
         if topics:
             subgraph = self._subgraph(in_order(topics, labels, asked.chain))  # 2 to 4
-            aim = self.encoder.encode([" ".join([query.text, *asked.chain])])[0]
-            for hops in range(min(math.ceil(asked.length / 2), self.d_max), self.d_max + 1):
-                best = yield from self._pruned(asked, self._joining(subgraph, hops, aim), aim)  # 5 and 6
-                done = yield from self._judged(asked, best)  # 7
-                if done:
-                    return self._stopped(done, best, candidates)
-            more = yield from self._supplement(asked, subgraph, best)  # 8
-            best = yield from self._pruned(asked, [*best, *more], aim)
-            done = (yield from self._judged(asked, best)) if more else ""
-            if done:
-                return self._stopped(done, best, candidates)
-            further = yield from self._pruned(asked, self._one_hop(best), aim)  # 9
-            best = distinct([*best, *further])[: self.combined]
-            done = (yield from self._judged(asked, best)) if further else ""
-            if done:
-                return self._stopped(done, best, candidates)
-        request = ANSWER.request(asked.about(self, best), Said(answer=""), query)
-        (said,) = yield [request]  # 10
+            answer, best = yield from self._explored(asked, subgraph)  # 5 to 9
+        if answer:
+            lines = "; ".join(map(self.words, best))
+            return self.predicted(answer, "stopped", paths=best, candidates=candidates, statement=lines)
+        (said,) = yield [ANSWER.request(self._data(asked, best), Said(answer=""), query)]  # 10
         return self.predicted(
             said.answer, "terminal" if best else "image_only", paths=best, candidates=candidates
         )
-
-    def _stopped(self, answer: str, paths: Sequence[Path], candidates: Sequence[Candidate]) -> Prediction:
-        lines = "; ".join(map(self.words, paths))
-        return self.predicted(answer, "stopped", paths=paths, candidates=candidates, statement=lines)
 
     def _topics(self, query: Query, candidates: Sequence[Candidate]) -> list[int]:
         """The start, then what the question writes as a name, the first entity of each."""
         mentions = [m for m in self.names.find_mentions(query.text) if written_as_name(query.text, *m.span)]
         found = [*(c.entity for c in candidates[:1]), *(mention.entities[0] for mention in mentions)]
         return list(dict.fromkeys(found))[:MAX_TOPICS]
-
-    # Steps 3 to 6
 
     def _subgraph(self, topics: Sequence[int]) -> Subgraph:
         inside = np.ones(self.graph.num_entities, dtype=bool)
@@ -258,6 +229,22 @@ class PathsOverGraph(Conversational):
         if int(inside.sum()) == len(topics):  # nothing is near all of them: the first one's surroundings
             inside |= distances(self.graph, topics[0], self.d_max) >= 0
         return Subgraph(tuple(topics), inside)
+
+    def _explored(self, asked: Asked, subgraph: Subgraph) -> Step[tuple[str, list[Path]]]:
+        """Steps 5 to 9: the answer, empty where no paths suffice, and the paths kept last."""
+        aim = self.encoder.encode([" ".join([asked.query.text, *asked.chain])])[0]
+        best: list[Path] = []
+        for hops in range(min(math.ceil(asked.length / 2), self.d_max), self.d_max + 1):
+            best = yield from self._pruned(asked, self._joining(subgraph, hops, aim), aim)  # 5 and 6
+            if answer := (yield from self._judged(asked, best)):  # 7
+                return answer, best
+        more = yield from self._supplement(asked, subgraph, best)  # 8
+        best = yield from self._pruned(asked, [*best, *more], aim)
+        if more and (answer := (yield from self._judged(asked, best))):
+            return answer, best
+        further = yield from self._pruned(asked, self.walks.one_hop(best), aim)  # 9
+        best = distinct([*best, *further])[: self.combined]
+        return (yield from self._judged(asked, best)) if further else "", best
 
     def _joining(self, subgraph: Subgraph, hops: int, aim: Tensor) -> list[Path]:
         """Step 5."""
@@ -271,76 +258,34 @@ class PathsOverGraph(Conversational):
         ]
         if pieces and all(pieces):
             return [joined(parts) for parts in islice(product(*pieces), MAX_JOINED)]
-        return self._walks(subgraph, hops, aim)
+        return self.walks.within(subgraph.inside, subgraph.topics[0], hops, aim)
 
-    def _walks(self, subgraph: Subgraph, hops: int, aim: Tensor) -> list[Path]:
-        """Walks of up to `hops` hops from the first topic, after each the `shortlist` nearest to the aim."""
-        paths = Paths.starts(torch.tensor(subgraph.topics[:1]), torch.zeros(1, dtype=torch.long))
-        found: list[Path] = []
-        for _ in range(hops):
-            paths = self._longer(paths, aim, torch.from_numpy(subgraph.inside))
-            found += paths.records()
-        return found
-
-    def _longer(self, paths: Paths, aim: Tensor, inside: Tensor | None = None) -> Paths:
-        """Each path with each of its edges, the `shortlist` nearest to the aim, best first."""
-        edges = expand(self.graph, paths, hub_cap=self.hub_cap, backtrack=False)
-        if inside is not None:
-            edges = edges.select(inside[edges.tail].nonzero().flatten())
-        if not len(edges):
-            return paths.select(torch.zeros(0, dtype=torch.long))
-        rows = self.stage.edge_vectors(edges.relation, edges.tail)
-        near = _best((rows.vectors @ aim)[rows.index], 4 * self.shortlist)
-        edges = edges.select(near.sort().values)
-        longer = paths.extend(edges.edge_path, edges.relation, edges.tail)
-        cosines = self.stage.chain_vectors(longer).dense() @ aim
-        order = _best(cosines, self.shortlist)
-        return longer.select(order, cosines[order])
-
-    def _pruned(self, asked: Asked, paths: Sequence[Path], aim: Tensor) -> Step:
+    def _pruned(self, asked: Asked, paths: Sequence[Path], aim: Tensor) -> Step[list[Path]]:
         """Step 6: at most `keep` paths; a cut that has nothing to cut asks nothing."""
-        paths = self._nearest(distinct(paths), aim)
+        paths = self.walks.nearest(distinct(paths), aim)
         for prompt, most in ((BRANCHES, self.branches), (BEST, self.keep)):
             if len(paths) > most:
-                data = asked.about(self, ()) | {"most": most}
+                data = self._data(asked, paths) | {"most": most}
                 data["paths"] = numbered([self.words(path) for path in paths])
                 order = Numbers(numbers=list(range(1, most + 1)))
                 (reply,) = yield [prompt.request(data, order, asked.query)]
                 paths = [paths[i] for i in chosen(reply.numbers, len(paths), most)] or paths[:most]
         return list(paths)
 
-    def _nearest(self, paths: Sequence[Path], aim: Tensor) -> list[Path]:
-        """The `shortlist` paths that are nearest to the aim, best first, with their cosines as scores."""
-        scored: list[tuple[float, int, Path]] = []
-        for length in {len(path.relations) for path in paths}:
-            rows = [i for i, path in enumerate(paths) if len(path.relations) == length]
-            batch = Paths(
-                torch.tensor([paths[i].entities for i in rows]),
-                torch.tensor([paths[i].relations for i in rows]).reshape(len(rows), length),
-                torch.zeros(len(rows), dtype=torch.long),
-                torch.zeros(len(rows)),
-            )
-            cosines = (self.stage.chain_vectors(batch).dense() @ aim).tolist()
-            for i, cosine in zip(rows, cosines, strict=True):
-                scored.append((-cosine, i, Path(paths[i].entities, paths[i].relations, cosine)))
-        return [path for _, _, path in sorted(scored, key=lambda one: one[:2])[: self.shortlist]]
-
-    # Steps 7 to 9
-
-    def _judged(self, asked: Asked, paths: Sequence[Path]) -> Step:
+    def _judged(self, asked: Asked, paths: Sequence[Path]) -> Step[str]:
         """Step 7: the answer, empty where the paths do not suffice."""
         if not paths:
             return ""
-        data = asked.about(self, paths)
+        data = self._data(asked, paths)
         lines = "; ".join(map(self.words, paths))
         (summary,) = yield [SUMMARY.request(data, Told(text=lines), asked.query)]
         data["summary"] = summary.text.strip() or lines
         (verdict,) = yield [JUDGE.request(data, Verdict(sufficient=False, answer=""), asked.query)]
         return verdict.answer.strip() if verdict.sufficient else ""
 
-    def _supplement(self, asked: Asked, subgraph: Subgraph, paths: Sequence[Path]) -> Step:
+    def _supplement(self, asked: Asked, subgraph: Subgraph, paths: Sequence[Path]) -> Step[list[Path]]:
         """Step 8: shortest paths from the topics to entities that the model names."""
-        (reply,) = yield [PREDICT.request(asked.about(self, paths), Names(names=[]), asked.query)]
+        (reply,) = yield [PREDICT.request(self._data(asked, paths), Names(names=[]), asked.query)]
         names = list(dict.fromkeys(name for name in map(plain, reply.names) if name))[:MAX_PREDICTED]
         found: list[Path] = []
         for matches, name in zip(self.nearest.search(names, NEAR_NAMES) if names else [], names, strict=True):
@@ -351,41 +296,13 @@ class PathsOverGraph(Conversational):
                         found += shortest_paths(self.graph, topic, match.entity, self.d_max, MAX_PAIR)
         return distinct(found)
 
-    def _one_hop(self, paths: Sequence[Path]) -> list[Path]:
-        """Step 9: the paths with each edge that leaves their end."""
-        found: list[Path] = []
-        for path in paths:
-            walked = Paths(
-                torch.tensor([path.entities]),
-                torch.tensor([path.relations]).reshape(1, len(path.relations)),
-                torch.zeros(1, dtype=torch.long),
-                torch.zeros(1),
-            )
-            edges = expand(self.graph, walked, hub_cap=self.hub_cap, backtrack=False)
-            found += walked.extend(edges.edge_path, edges.relation, edges.tail).records()
-        return found
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Asked:
-    """A question with the model's plan."""
-
-    query: Query
-    chain: Sequence[str]
-    sub_questions: Sequence[str]
-
-    @property
-    def length(self) -> int:
-        """L: the steps of the chain, one where there is none."""
-        return max(len(self.chain) - 1, 1)
-
-    def about(self, rival: PathsOverGraph, paths: Sequence[Path]) -> dict[str, object]:
+    def _data(self, asked: Asked, paths: Sequence[Path]) -> dict[str, object]:
         """What the prompts show."""
         return {
-            "question": self.query.text,
-            "sub_questions": list(self.sub_questions),
-            "chain": list(self.chain),
-            "paths": [rival.words(path) for path in paths],
+            "question": asked.query.text,
+            "sub_questions": list(asked.sub_questions),
+            "chain": list(asked.chain),
+            "paths": [self.words(path) for path in paths],
         }
 
 
@@ -399,39 +316,3 @@ def in_order(topics: Sequence[int], labels: Sequence[str], chain: Sequence[str])
     named = sorted((i for i in range(len(topics)) if place(i) >= 0), key=place)
     turn = iter(named)
     return [topics[next(turn) if place(i) >= 0 else i] for i in range(len(topics))]
-
-
-def distinct(paths: Sequence[Path]) -> list[Path]:
-    """The paths without those that were there before."""
-    found: dict[tuple[tuple[int, ...], tuple[int, ...]], Path] = {}
-    for path in paths:
-        found.setdefault((path.entities, path.relations), path)
-    return list(found.values())
-
-
-def tf_idf(name: str, others: Sequence[str]) -> list[float]:
-    """Cosines of the TF-IDF vectors of a name and others, over three-letter pieces, blanks included.
-
-    A piece weighs log((1 + n) / (1 + names that hold it)) + 1, as is common; n counts all names.
-    """
-    bags = [Counter(_pieces(text)) for text in (name, *others)]
-    held = Counter(piece for bag in bags for piece in bag)
-    weights = {piece: math.log((1 + len(bags)) / (1 + count)) + 1 for piece, count in held.items()}
-    vectors = [{piece: count * weights[piece] for piece, count in bag.items()} for bag in bags]
-    norms = [math.sqrt(sum(value * value for value in vector.values())) for vector in vectors]
-    return [
-        sum(value * vectors[0].get(piece, 0.0) for piece, value in vector.items()) / (norms[0] * norm)
-        if norm and norms[0]
-        else 0.0
-        for vector, norm in zip(vectors[1:], norms[1:], strict=True)
-    ]
-
-
-def _pieces(text: str) -> list[str]:
-    padded = f" {' '.join(fold(text).split())} "
-    return [padded[i : i + 3] for i in range(len(padded) - 2)]
-
-
-def _best(values: Tensor, count: int) -> Tensor:
-    """Positions of the highest values, best first, the earlier one on a tie."""
-    return torch.sort(values, descending=True, stable=True).indices[:count]

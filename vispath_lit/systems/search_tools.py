@@ -9,13 +9,14 @@ from pathlib import Path as FilePath
 import torch
 from PIL import Image
 
-from vispath_lit.errors import ConfigError, DataError
+from vispath_lit.errors import DataError, at_least
 from vispath_lit.kg.frontier import expand
 from vispath_lit.kg.images import load_image
 from vispath_lit.kg.names import NameIndex
 from vispath_lit.kg.store import KnowledgeGraph
+from vispath_lit.kg.texts import fact
 from vispath_lit.protocols import Grounder, TextEncoder, TextProvider
-from vispath_lit.systems.conversation import plain
+from vispath_lit.systems.replies import plain
 from vispath_lit.types import Analysis, Paths, Query
 
 THUMBNAIL = 224  # pixels of the longer side
@@ -62,9 +63,7 @@ class SearchTools:
         pages: int = 5,
         facts: int = 8,
     ) -> None:
-        for key, value in (("pages", pages), ("facts", facts)):
-            if value < 1:
-                raise ConfigError(f"system.{key} is {value}; expected at least 1")
+        at_least(1, "system", pages=pages, facts=facts)
         self.graph = graph
         self.encoder = text_encoder
         self.stage = texts.stages[-1]
@@ -122,14 +121,9 @@ class SearchTools:
         cosines = (rows.vectors @ self.encoder.encode([plain(about)])[0])[rows.index]
         best = torch.sort(cosines, descending=True, stable=True).indices[: self.facts]
         return [
-            self._fact(entity, relation, tail)
+            fact(self.graph, entity, relation, tail)
             for relation, tail in zip(edges.relation[best].tolist(), edges.tail[best].tolist(), strict=True)
         ]
-
-    def _fact(self, head: int, relation: int, tail: int) -> str:
-        if relation >= self.graph.num_relations:
-            head, tail, relation = tail, head, relation - self.graph.num_relations
-        return f"{self.graph.label(head)}, {self.graph.relation_label(relation)}, {self.graph.label(tail)}"
 
     def _thumbnail(self, entity: int) -> Image.Image | None:
         """None where there is no picture, or none that can be read: a page does without."""

@@ -18,19 +18,21 @@ right: not here.
 from __future__ import annotations
 
 import math
-from collections.abc import Generator, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 import xxhash
 from pydantic import BaseModel
 
 from vispath_lit.chat.prompt import Prompt
-from vispath_lit.errors import ConfigError
-from vispath_lit.kg.frontier import follow
+from vispath_lit.errors import ConfigError, at_least
+from vispath_lit.kg.frontier import follow, leaving
 from vispath_lit.kg.store import KnowledgeGraph
+from vispath_lit.kg.texts import fact
 from vispath_lit.protocols import ChatBackend, Grounder, QuestionAnalyzer
-from vispath_lit.systems.conversation import Conversational, Said, Talk, Verdict, numbered
+from vispath_lit.systems.conversation import Step, Talk
+from vispath_lit.systems.replies import Said, Verdict, numbered
+from vispath_lit.systems.walking import Walking
 from vispath_lit.types import Candidate, ChatRequest, Path, Query
 
 TEMPERATURE = 0.4  # of steps 3 and 5
@@ -96,8 +98,8 @@ answer alone: a name, not a sentence.
 )
 
 
-class ThinkOnGraph(Conversational):
-    """The `System`. It reads no picture: the start is granted, or the grounder's first.
+class ThinkOnGraph(Walking):
+    """The `System`.
 
     Args:
         width: relations an entity, and entities in all, that are kept.
@@ -123,14 +125,10 @@ class ThinkOnGraph(Conversational):
         batch_size: int = 32,
         name: str = "Think-on-Graph",
     ) -> None:
-        super().__init__(graph, chat, batch_size, name)
-        for key, value in (("width", width), ("depth", depth), ("many", many), ("sample", sample)):
-            if value < 1:
-                raise ConfigError(f"system.{key} is {value}; expected at least 1")
+        super().__init__(graph, chat, analyzer, grounder, batch_size, name)
+        at_least(1, "system", width=width, depth=depth, many=many, sample=sample)
         if isinstance(administrative, str):  # Its letters would each be a beginning.
             raise ConfigError(f"system.administrative is {administrative!r}; expected a list of beginnings")
-        self.analyzer = analyzer
-        self.grounder = grounder
         self.width = width
         self.depth = depth
         self.many = many
@@ -138,11 +136,7 @@ class ThinkOnGraph(Conversational):
         self.administrative = tuple(administrative)
         self.seed = seed
 
-    def talks(self, queries: Sequence[Query]) -> list[Talk]:
-        starts = self.grounder.ground(queries, self.analyzer.analyze(queries))
-        return [self._talk(query, found) for query, found in zip(queries, starts, strict=True)]
-
-    def _talk(self, query: Query, candidates: Sequence[Candidate]) -> Talk:
+    def talk(self, query: Query, candidates: Sequence[Candidate]) -> Talk:
         if not candidates:  # 1
             (said,) = yield [THOUGHT.request({"question": query.text, "start": ""}, NOTHING, query)]
             return self.predicted(said.answer, "image_only")
@@ -175,9 +169,7 @@ class ThinkOnGraph(Conversational):
             statement="; ".join(facts),
         )
 
-    def _hop(
-        self, query: Query, start: str, frontier: Sequence[Path]
-    ) -> Generator[list[ChatRequest[Any]], list[Any], list[Path]]:
+    def _hop(self, query: Query, start: str, frontier: Sequence[Path]) -> Step[list[Path]]:
         """Steps 2 to 6: the best `width` longer paths of all, best first; earlier ones on a tie."""
         asked = [(path, relations) for path in frontier if (relations := self._relations(path))]
         if not asked:
@@ -206,17 +198,9 @@ class ThinkOnGraph(Conversational):
 
     def _relations(self, path: Path) -> list[int]:
         """Step 2: signed relations that leave a path's end, in their order."""
-        graph, end = self.graph, path.end
-        outer = graph.out_relation[graph.out_indptr[end] : graph.out_indptr[end + 1]]
-        inner = graph.in_relation[graph.in_indptr[end] : graph.in_indptr[end + 1]]
-        found = [
-            *np.unique(outer).tolist(),
-            *(np.unique(inner).astype(np.int64) + graph.num_relations).tolist(),
-        ]
-        back = (
-            (path.relations[-1] + graph.num_relations) % (2 * graph.num_relations) if path.relations else -1
-        )
-        return [r for r in found if r != back and not self._is_administrative(r)]
+        count = self.graph.num_relations
+        back = (path.relations[-1] + count) % (2 * count) if path.relations else -1
+        return [r for r in leaving(self.graph, path.end) if r != back and not self._is_administrative(r)]
 
     def _is_administrative(self, relation: int) -> bool:
         return bool(self.administrative) and self.graph.relation_id(
@@ -233,11 +217,9 @@ class ThinkOnGraph(Conversational):
         return [int(entity) for entity in found.tolist()]
 
     def _last(self, path: Path) -> str:
-        """The last step of a path as a fact, the triple the way round in which the graph holds it."""
-        (head, tail), relation = path.entities[-2:], path.relations[-1]
-        if relation >= self.graph.num_relations:
-            head, tail, relation = tail, head, relation - self.graph.num_relations
-        return f"{self.graph.label(head)}, {self.graph.relation_label(relation)}, {self.graph.label(tail)}"
+        """The last step of a path as a fact."""
+        head, tail = path.entities[-2:]
+        return fact(self.graph, head, path.relations[-1], tail)
 
     # Requests
 

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from vispath_lit.chat.prompt import Prompt
 from vispath_lit.kg.store import KnowledgeGraph
 from vispath_lit.protocols import ChatBackend
-from vispath_lit.systems.conversation import Conversational, Said, Talk
+from vispath_lit.systems.conversation import Conversational, Talk
+from vispath_lit.systems.replies import Said
 from vispath_lit.types import Query
 
 PROMPT = Prompt(

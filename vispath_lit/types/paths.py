@@ -6,6 +6,7 @@ a triple of relation `r - R` backwards.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -71,6 +72,16 @@ class Paths:
             state,
             torch.zeros(len(entities)),
             torch.zeros(len(entities)),
+        )
+
+    @classmethod
+    def of(cls, records: Sequence[Path], state: Tensor | None = None) -> Paths:
+        """One or more records of equal length as a batch; without `state` (`[P]`) all are one question's."""
+        return cls(
+            torch.tensor([path.entities for path in records]),
+            torch.tensor([path.relations for path in records], dtype=torch.long),
+            torch.zeros(len(records), dtype=torch.long) if state is None else state,
+            torch.tensor([path.score for path in records]),
         )
 
     def select(self, rows: Tensor, scores: Tensor | None = None) -> Paths:

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.optim import AdamW
 
-from vispath_lit.errors import ConfigError
+from vispath_lit.errors import ConfigError, at_least
 from vispath_lit.models.grounders.alignment import aligned_cosines, best_poses
 from vispath_lit.models.grounders.learned import BLOCK, LearnedGrounder, LocalMetric
 from vispath_lit.progress import track
@@ -40,11 +40,8 @@ class ContrastSettings:
     weight: float = 4.0
 
     def __post_init__(self) -> None:
-        for key in ("batch", "others"):
-            if getattr(self, key) < 1:
-                raise ConfigError(f"training.grounder.{key} is {getattr(self, key)}; expected at least 1")
-        if self.epochs < 0:
-            raise ConfigError(f"training.grounder.epochs is {self.epochs}; expected at least 0")
+        at_least(1, "training.grounder", batch=self.batch, others=self.others)
+        at_least(0, "training.grounder", epochs=self.epochs)
         for key in ("lr", "temperature", "weight"):
             if not 0 < getattr(self, key) < math.inf:
                 raise ConfigError(f"training.grounder.{key} is {getattr(self, key)}; expected more than 0")

@@ -75,13 +75,7 @@ class LearnedJudge(nn.Module):
 
 def best_paths(kept: Sequence[Sequence[Path]]) -> Paths:
     """The first path of each question as flat tensors."""
-    first = [paths[0] for paths in kept]
-    return Paths(
-        torch.tensor([path.entities for path in first]),
-        torch.tensor([path.relations for path in first]),
-        torch.arange(len(first)),
-        torch.tensor([path.score for path in first]),
-    )
+    return Paths.of([paths[0] for paths in kept], torch.arange(len(kept)))
 
 
 def depth_margin(depth: Sequence[float], hop: int) -> float:

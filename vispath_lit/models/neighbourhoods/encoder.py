@@ -13,7 +13,7 @@ import xxhash
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from vispath_lit.errors import CheckpointError, ConfigError
+from vispath_lit.errors import CheckpointError, ConfigError, at_least
 from vispath_lit.kg.neighbourhoods import MOST, sample
 from vispath_lit.kg.store import KnowledgeGraph
 from vispath_lit.models.features import GraphFeatures, StepEmbedding
@@ -57,9 +57,7 @@ class EgoGraphEncoder(nn.Module):
         seed: int = 0,
     ) -> None:
         super().__init__()
-        for key, value in (("dim", dim), ("width", width), ("refresh", refresh)):
-            if value < 1:
-                raise ConfigError(f"neighbourhood.{key} is {value}; expected at least 1")
+        at_least(1, "neighbourhood", dim=dim, width=width, refresh=refresh)
         if not 1 <= edges <= MOST:
             raise ConfigError(f"neighbourhood.edges is {edges}; expected 1 to {MOST}")
         self._frozen = (graph, LabelVectors(graph, text_encoder))
