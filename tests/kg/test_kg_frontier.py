@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from vispath_lit.errors import ConfigError, UnknownEntityError
-from vispath_lit.kg.frontier import expand, follow
+from vispath_lit.kg.frontier import expand, follow, leaving
 from vispath_lit.kg.store import KnowledgeGraph
 from vispath_lit.types import Frontier, Paths
 
@@ -131,3 +131,11 @@ def test_follow_stays_inside_the_graph(toy_graph: KnowledgeGraph, start: int, wa
 def test_a_cap_below_one_is_refused(toy_graph: KnowledgeGraph, cap: int) -> None:
     with pytest.raises(ConfigError, match=f"hub_cap is {cap}"):
         expand(toy_graph, starts([0]), hub_cap=cap)
+
+
+@quick
+@given(triples=TRIPLES)
+def test_the_relations_that_leave_an_entity(make_graph: MakeGraph, triples: list[Triple]) -> None:
+    graph = make_graph(N, R, triples)
+    for entity in range(N):
+        assert leaving(graph, entity) == sorted({r for r, _ in slow_edges(set(triples), entity, True)})

@@ -3,7 +3,7 @@ from __future__ import annotations
 import torch
 
 from vispath_lit.kg.store import KnowledgeGraph
-from vispath_lit.kg.texts import edge_texts, verbalize
+from vispath_lit.kg.texts import edge_texts, fact, verbalize
 from vispath_lit.types import Paths
 
 
@@ -30,3 +30,10 @@ def test_verbalize(toy_graph: KnowledgeGraph) -> None:
     mixed = [*start.records(), *two.records()]
     assert verbalize(toy_graph, mixed) == ["Berlin", "Zürich", "Berlin capital of Germany currency euro"]
     assert verbalize(toy_graph, []) == []
+
+
+def test_a_fact_is_told_as_the_graph_holds_it(toy_graph: KnowledgeGraph) -> None:
+    paris, france = toy_graph.entity_index("par"), toy_graph.entity_index("fr")
+    forward, back = toy_graph.relation_index("capital"), toy_graph.relation_index("~capital")
+    assert fact(toy_graph, france, forward, paris) == "France, capital, Paris"
+    assert fact(toy_graph, paris, back, france) == "France, capital, Paris"
