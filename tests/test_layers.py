@@ -10,6 +10,7 @@ import vispath_lit
 PACKAGE = Path(vispath_lit.__file__).parent
 LAYERS = (
     "errors",
+    "whole",
     "progress",
     "processes",
     "types",

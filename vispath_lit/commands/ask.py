@@ -11,6 +11,7 @@ import typer
 from vispath_lit.commands.options import Checkpoint, Graph, Json, Overrides, Transfer
 from vispath_lit.commands.printing import out, plain, print_json
 from vispath_lit.errors import DataError
+from vispath_lit.whole import whole_file
 
 
 def ask(
@@ -64,13 +65,8 @@ def predict(
         raise DataError(f"{out_file}: cannot be written; name a file in a folder that exists")
     asked = read_questions(questions)
     vispath = VisPath.from_checkpoint(ckpt, graph=graph, transfer=transfer, overrides=overrides or ())
-    partial = out_file.with_name(f".{out_file.name}.part")
-    try:
-        with partial.open("w", encoding="utf8") as file:
-            for question, answer in zip(asked, vispath.predict(asked), strict=True):
-                line = {"question_id": question.id, "question": question.text, **answer.to_dict()}
-                file.write(json.dumps(line, ensure_ascii=False) + "\n")
-        partial.replace(out_file)
-    finally:
-        partial.unlink(missing_ok=True)
+    with whole_file(out_file) as partial, partial.open("w", encoding="utf8") as file:
+        for question, answer in zip(asked, vispath.predict(asked), strict=True):
+            line = {"question_id": question.id, "question": question.text, **answer.to_dict()}
+            file.write(json.dumps(line, ensure_ascii=False) + "\n")
     out.print(f"{len(asked)} answers in {out_file}", markup=False, highlight=False)

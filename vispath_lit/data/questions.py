@@ -15,6 +15,7 @@ from typing import Any, NoReturn
 
 from vispath_lit.errors import DataError
 from vispath_lit.types import GoldPath, Question
+from vispath_lit.whole import whole_file
 
 MAX_LINE = 8 << 20  # Bytes; a longer line is refused, so that a broken file cannot fill the memory.
 _OPTIONAL = ("answers", "answer_ids", "topic_entity", "gold_paths", "hops", "split", "tags")
@@ -57,20 +58,14 @@ def write_questions(path: str | Path, questions: Iterable[Question]) -> None:
         DataError: a repeated id, or a `meta` key that is the name of a field.
     """
     file = Path(path).absolute()
-    partial = file.with_name(f".{file.name}.partial")
     seen: set[str] = set()
-    file.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        with partial.open("w", encoding="utf8", newline="\n") as out:
-            for question in questions:
-                if question.id in seen:
-                    raise DataError(f"{file}: id {question.id!r} appears twice; ids are unique")
-                seen.add(question.id)
-                record = _record(question, file.parent)
-                out.write(json.dumps(record, ensure_ascii=False, allow_nan=False) + "\n")
-        partial.replace(file)
-    finally:
-        partial.unlink(missing_ok=True)
+    with whole_file(file) as partial, partial.open("w", encoding="utf8", newline="\n") as out:
+        for question in questions:
+            if question.id in seen:
+                raise DataError(f"{file}: id {question.id!r} appears twice; ids are unique")
+            seen.add(question.id)
+            record = _record(question, file.parent)
+            out.write(json.dumps(record, ensure_ascii=False, allow_nan=False) + "\n")
 
 
 def _record(question: Question, folder: Path) -> dict[str, object]:

@@ -8,8 +8,6 @@ the start itself.
 from __future__ import annotations
 
 import json
-import os
-import tempfile
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -23,6 +21,7 @@ from vispath_lit.kg.store import KnowledgeGraph
 from vispath_lit.progress import track
 from vispath_lit.protocols import TextEncoder
 from vispath_lit.types import GoldPath, Question
+from vispath_lit.whole import whole_file
 
 How = Literal["id", "name", "embedding", "lost"]
 Placed = tuple[tuple[int, ...], How, float]
@@ -233,12 +232,6 @@ class Regrounder:
 
 
 def write_report(file: Path, reports: Mapping[str, object]) -> None:
-    """Writes JSON beside `file` and renames it."""
-    file.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(prefix=f".{file.name}.", dir=file.parent)
-    try:
-        with os.fdopen(handle, "w", encoding="utf8", errors="replace") as out:
-            json.dump(reports, out, ensure_ascii=False, indent=1)
-        Path(name).replace(file)
-    finally:
-        Path(name).unlink(missing_ok=True)
+    """Writes the reports as JSON."""
+    with whole_file(file) as partial, partial.open("w", encoding="utf8", errors="replace") as out:
+        json.dump(reports, out, ensure_ascii=False, indent=1)

@@ -14,6 +14,7 @@ from vispath_lit.errors import DataError
 from vispath_lit.kg.images import check_image
 from vispath_lit.kg.store import KnowledgeGraph
 from vispath_lit.types import GoldPath, Question
+from vispath_lit.whole import whole_file
 
 MOST_ANSWERS = 8
 MOST_PATHS = 3
@@ -59,13 +60,8 @@ def show(
         f"<style>{STYLE}</style></head>\n<body>\n<h1>{len(rows)} of {len(questions)} questions</h1>\n"
         f"{articles}\n</body></html>\n"
     )
-    out_html.parent.mkdir(parents=True, exist_ok=True)
-    temporary = out_html.with_name(f".{out_html.name}.part")
-    try:
-        temporary.write_text(page, encoding="utf-8")
-        temporary.replace(out_html)
-    finally:
-        temporary.unlink(missing_ok=True)
+    with whole_file(out_html) as partial:
+        partial.write_text(page, encoding="utf-8")
 
 
 def _article(question: Question, graph: KnowledgeGraph) -> str:

@@ -6,7 +6,6 @@ import logging
 import math
 import multiprocessing
 import os
-import tempfile
 import zipfile
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -22,6 +21,7 @@ from vispath_lit.data.weak_paths import Found, WeakPathFinder
 from vispath_lit.errors import ConfigError, VisPathError
 from vispath_lit.kg.store import KnowledgeGraph
 from vispath_lit.progress import track
+from vispath_lit.whole import whole_file
 
 log = logging.getLogger(__name__)
 Asked = tuple[int, NDArray[np.int64]]
@@ -111,22 +111,16 @@ def _key(finder: WeakPathFinder, asked: Sequence[Asked]) -> str:
 def _write(file: Path, found: Sequence[Found | str]) -> None:
     paths = [path for one in found if not isinstance(one, str) for path in one]
     steps = [step for walk, _ in paths for step in walk]
-    file.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(prefix=f".{file.stem}.", dir=file.parent)
-    try:
-        with os.fdopen(handle, "wb") as out:
-            np.savez(
-                out,
-                outcome=np.array([OUTCOMES.index(o) if isinstance(o, str) else 0 for o in found], np.uint8),
-                paths=np.array([0 if isinstance(one, str) else len(one) for one in found], np.int64),
-                hops=np.array([len(walk) for walk, _ in paths], np.int64),
-                relation=np.array([relation for relation, _ in steps], np.int32),
-                tail=np.array([tail for _, tail in steps], np.int32),
-                weight=np.array([weight for _, weight in paths], np.float64),
-            )
-        Path(name).replace(file)
-    finally:
-        Path(name).unlink(missing_ok=True)
+    with whole_file(file) as partial, partial.open("wb") as out:
+        np.savez(
+            out,
+            outcome=np.array([OUTCOMES.index(o) if isinstance(o, str) else 0 for o in found], np.uint8),
+            paths=np.array([0 if isinstance(one, str) else len(one) for one in found], np.int64),
+            hops=np.array([len(walk) for walk, _ in paths], np.int64),
+            relation=np.array([relation for relation, _ in steps], np.int32),
+            tail=np.array([tail for _, tail in steps], np.int32),
+            weight=np.array([weight for _, weight in paths], np.float64),
+        )
 
 
 def _read(file: Path, finder: WeakPathFinder, count: int) -> list[Found | str]:

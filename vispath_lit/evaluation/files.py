@@ -8,23 +8,21 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from vispath_lit.evaluation.metrics import MetricError
+from vispath_lit.whole import whole_file
 
 DIGITS = 6
 
 
 def write_text(path: Path, text: str) -> None:
-    """Writes beside `path` and renames, so that a reader sees the old file or the new one.
+    """Writes so that a reader sees the old file or the new one.
 
     What UTF-8 cannot hold (a lone surrogate from a model's output) is written as `?`.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f".{path.name}.partial")
-    try:
-        with partial.open("w", encoding="utf8", errors="replace", newline="\n") as file:
-            file.write(text)
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
+    with (
+        whole_file(path) as partial,
+        partial.open("w", encoding="utf8", errors="replace", newline="\n") as file,
+    ):
+        file.write(text)
 
 
 def write_json(path: Path, value: object) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import shutil
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -21,6 +23,7 @@ from vispath_lit.kg.folding import NameHashes, name_hashes
 from vispath_lit.kg.lookup import HashTable, hash_column, hash_table
 from vispath_lit.kg.manifest import NAME, Manifest, is_store
 from vispath_lit.progress import track
+from vispath_lit.whole import folder_beside
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,18 +86,8 @@ def build(folder: str | Path, out: str | Path, on_error: OnError = "fail") -> Bu
     source, target = Path(folder).absolute(), Path(out).absolute()
     reader = FolderReader(source, Faults(on_error))
     check_target(source, target)
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        partial = Path(tempfile.mkdtemp(prefix=f".{target.name}.", suffix=".partial", dir=target.parent))
-        try:
-            report = _build(reader, partial, target)
-            partial.chmod(0o755)
-            replace(target, partial)
-        finally:
-            shutil.rmtree(partial, ignore_errors=True)
-    except OSError as error:
-        raise DataError(f"{target}: the store could not be built: {error}; nothing was changed") from error
-    return report
+    with replacing(target) as partial:
+        return _build(reader, partial, target)
 
 
 def write_store(reader: GraphReader, partial: Path) -> Written:
@@ -244,6 +237,21 @@ def check_target(source: Path, target: Path) -> None:
             f"{target}: a folder that holds something other than a graph store ({NAME} is not ours); "
             "name another, nothing in it was touched"
         )
+
+
+@contextmanager
+def replacing(target: Path) -> Iterator[Path]:
+    """An empty folder that becomes the store `target` where the block ends well.
+
+    Raises:
+        DataError: the disk refuses; an earlier store is as it was.
+    """
+    try:
+        with folder_beside(target) as partial:
+            yield partial
+            replace(target, partial)
+    except OSError as error:
+        raise DataError(f"{target}: the store could not be built: {error}; nothing was changed") from error
 
 
 def replace(target: Path, partial: Path) -> None:

@@ -15,7 +15,6 @@ from __future__ import annotations
 import json
 import logging
 import shutil
-import tempfile
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -28,6 +27,7 @@ from vispath_lit.kg.name_table import GONE, NameTable, NameTexts, arrays, map_ta
 from vispath_lit.kg.store import KnowledgeGraph
 from vispath_lit.progress import track
 from vispath_lit.protocols import TextEncoder
+from vispath_lit.whole import folder_beside
 
 log = logging.getLogger(__name__)
 VERSION = 2
@@ -82,14 +82,11 @@ def vectors_of(folder: Path, shape: tuple[int, int]) -> NDArray[np.float16]:
 
 
 def make(folder: Path, graph: KnowledgeGraph, encoder: TextEncoder, aliases: bool) -> None:
-    """Writes `folder` beside its place, then renames it."""
-    made = Path(tempfile.mkdtemp(prefix=".making-", dir=folder.parent))
-    try:
+    """Writes `folder`, in place of what is there."""
+    with folder_beside(folder) as made:
         _Maker(made, graph, encoder, aliases).make(_earlier(folder))
         shutil.rmtree(folder, ignore_errors=True)
         made.replace(folder)
-    finally:
-        shutil.rmtree(made, ignore_errors=True)
 
 
 def _earlier(folder: Path) -> Path | None:

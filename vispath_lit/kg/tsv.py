@@ -23,6 +23,7 @@ import pyarrow.csv as pacsv
 from numpy.typing import NDArray
 
 from vispath_lit.errors import DataError
+from vispath_lit.whole import whole_file
 
 MAX_LINE = 4 << 20  # Characters; a longer line is a fault, so that a broken file cannot fill the memory.
 BLOCK = 24 << 20  # Bytes read at a time; holds the longest allowed line (4 bytes a character at most).
@@ -244,12 +245,10 @@ def write_table(path: Path, header: Sequence[str], rows: Iterable[Sequence[str]]
     Raises:
         DataError: a row with the wrong number of fields, or a raw tab or line end in a field.
     """
-    partial = path.with_name(f".{path.name}.partial")
-    with partial.open("w", encoding="utf8", newline="\n") as file:
+    with whole_file(path) as partial, partial.open("w", encoding="utf8", newline="\n") as file:
         file.write("\t".join(header) + "\n")
         for number, row in enumerate(rows, start=2):
             line = "\t".join(row)
             if len(row) != len(header) or line.count("\t") != len(row) - 1 or "\n" in line or "\r" in line:
                 raise DataError(f"{path}, line {number}: {list(row)!r} does not fit {list(header)}")
             file.write(line + "\n")
-    partial.replace(path)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +11,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from vispath_lit.errors import DataError
-from vispath_lit.kg.build import check_target, replace
+from vispath_lit.kg.build import check_target, replacing
 from vispath_lit.kg.fingerprint import ContentHash
 from vispath_lit.kg.manifest import Manifest
 from vispath_lit.kg.store import KnowledgeGraph
@@ -34,17 +32,8 @@ def without_images(graph: KnowledgeGraph, rows: NDArray[np.int64], out: Path) ->
     """
     target = out.absolute()
     check_target(graph.path, target)
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        partial = Path(tempfile.mkdtemp(prefix=f".{target.name}.", suffix=".partial", dir=target.parent))
-        try:
-            _write(graph, rows, partial)
-            partial.chmod(0o755)
-            replace(target, partial)
-        finally:
-            shutil.rmtree(partial, ignore_errors=True)
-    except OSError as error:
-        raise DataError(f"{target}: the store could not be written: {error}; nothing was changed") from error
+    with replacing(target) as partial:
+        _write(graph, rows, partial)
     return KnowledgeGraph.open(target)
 
 

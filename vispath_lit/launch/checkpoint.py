@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import pickle
 import zipfile
 from collections.abc import Collection
@@ -19,6 +18,7 @@ from vispath_lit.errors import CheckpointError
 from vispath_lit.launch.config import SYSTEM_KEYS
 from vispath_lit.launch.parts import World
 from vispath_lit.launch.values import first_line
+from vispath_lit.whole import whole_file
 
 KEY = "vispath_lit"
 ABLATED = "ablation.json"  # In the folder of a run that lacks something on purpose.
@@ -220,14 +220,9 @@ def decided_keys(content: dict[str, Any]) -> tuple[str, ...]:
 
 
 def write_checkpoint(file: Path, content: dict[str, Any]) -> None:
-    """Writes a checkpoint by a temporary name that is renamed."""
-    file.parent.mkdir(parents=True, exist_ok=True)
-    temporary = file.with_name(f".{file.name}.{os.getpid()}")
-    try:
-        torch.save(content, temporary)
-        temporary.replace(file)
-    finally:
-        temporary.unlink(missing_ok=True)
+    """Writes a checkpoint, whole or not at all."""
+    with whole_file(file) as partial:
+        torch.save(content, partial)
 
 
 def load_weights(module: nn.Module, state: dict[str, Tensor], prefix: str) -> None:

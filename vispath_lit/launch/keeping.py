@@ -17,6 +17,7 @@ from torch import Tensor
 
 from vispath_lit.errors import CheckpointError
 from vispath_lit.processes import count, gathered, is_first, rank
+from vispath_lit.whole import whole_file
 
 BEST, LAST = "best.ckpt", "last.ckpt"
 
@@ -47,10 +48,8 @@ class Best(ModelCheckpoint):
         ):
             return
         if is_first() and self.before.resolve() != self.file.resolve():
-            self.file.parent.mkdir(parents=True, exist_ok=True)
-            partial = self.file.with_name(f".{BEST}.partial")
-            shutil.copyfile(self.before, partial)
-            partial.replace(self.file)
+            with whole_file(self.file) as partial:
+                shutil.copyfile(self.before, partial)
         name = str(self.file)
         self.best_model_score, self.kth_value = score, score
         self.best_model_path, self.kth_best_model_path = name, name

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal
@@ -12,6 +11,7 @@ from filelock import FileLock
 from numpy.typing import NDArray
 
 from vispath_lit.encoders.batching import track_if_slow
+from vispath_lit.whole import whole_file
 
 Kept = Literal["float16", "int8"]
 
@@ -66,18 +66,14 @@ def _write(
     doing: str,
     dtype: np.dtype[Any],
 ) -> None:
-    """Makes every row, beside the target, then renames."""
-    temporary = file.with_name(f"{file.name}.{os.getpid()}.tmp")
-    try:
-        table = np.lib.format.open_memmap(temporary, mode="w+", dtype=dtype, shape=shape)
+    """Makes every row, a chunk at a time."""
+    with whole_file(file) as partial:
+        table = np.lib.format.open_memmap(partial, mode="w+", dtype=dtype, shape=shape)
         for start in track_if_slow(range(0, shape[0], chunk), doing):
             some = slice(start, min(start + chunk, shape[0]))
             table[some] = unit_bytes(rows(some)) if dtype == np.int8 else rows(some)
         table.flush()
         del table
-        temporary.replace(file)
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 def _read(file: Path, shape: tuple[int, int], dtype: np.dtype[Any]) -> NDArray[Any] | None:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import shutil
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -20,6 +18,7 @@ from vispath_lit.data.bench.rewrite import Asked, Rewrite, acceptable
 from vispath_lit.data.bench.select import Pick
 from vispath_lit.data.bench.statistics import statistics
 from vispath_lit.data.bench.walks import Ints, Walks, functional_steps, nearer_through_inverse
+from vispath_lit.data.made_folder import STATISTICS, moved_in, refuse_foreign, write_statistics
 from vispath_lit.data.questions import write_questions
 from vispath_lit.data.sources.custom import divide
 from vispath_lit.errors import DataError
@@ -27,8 +26,8 @@ from vispath_lit.kg.store import KnowledgeGraph
 from vispath_lit.kg.withhold import without_images
 from vispath_lit.types import Question
 
-PARTS = ("store", "questions", "question_lengths.svg", "statistics.json")
-"""What a benchmark's folder holds; the last one is the sign of a whole one."""
+PARTS = ("store", "questions", "question_lengths.svg", STATISTICS)
+"""What a benchmark's folder holds."""
 
 TRIES = 10
 """Wordings that are tried until one names neither start nor answer."""
@@ -61,7 +60,9 @@ def make_bench(
         DataError: no question can be made of this graph, or `out` holds something else.
     """
     plan, phrases, out = plan or BenchPlan(), phrases or Phrases(), out.absolute()
-    _refuse_foreign(out, graph)
+    if graph.path == out or graph.path.is_relative_to(out):
+        raise DataError(f"{out}: the graph {graph.path} lies in it; name another folder")
+    refuse_foreign(out, PARTS, "a benchmark")
     starts, walks = _walks(graph, plan, phrases)
     met = np.unique(np.concatenate([part.entities[:, 0] for part in walks.values()]))
     shown = shown_pictures(graph, met.tolist())
@@ -70,28 +71,22 @@ def make_bench(
     if not drafts:
         raise DataError(f"{graph.path}: every question would name its start or answer; give other phrases")
     drafts, refused = _rewritten(graph, drafts, rewrite)
+    found: dict[str, Any] = {
+        "graph": {"fingerprint": graph.fingerprint, "entities": graph.num_entities},
+        "plan": plan.as_dict(),
+        "starts": len(starts),
+        "gold_paths": {str(hops): len(part) for hops, part in sorted(walks.items())},
+        "wanted": {str(hops): count for hops, count in sorted(plan.counts().items())},
+        "left_out": {"named_start_or_answer": told},
+        "rewritten": sum(draft.rewritten for draft in drafts),
+        "rewriting_refused": refused,
+    }
     try:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        made = Path(tempfile.mkdtemp(prefix=f".{out.name}-", dir=out.parent))
-        try:
+        with moved_in(out, PARTS) as made:
             questions = _written(graph, made, drafts, shown, plan.seed)
-            found = {
-                "graph": {"fingerprint": graph.fingerprint, "entities": graph.num_entities},
-                "plan": plan.as_dict(),
-                "starts": len(starts),
-                "gold_paths": {str(hops): len(part) for hops, part in sorted(walks.items())},
-                "wanted": {str(hops): count for hops, count in sorted(plan.counts().items())},
-                "left_out": {"named_start_or_answer": told},
-                "rewritten": sum(draft.rewritten for draft in drafts),
-                "rewriting_refused": refused,
-                "splits": {split: statistics(members) for split, members in questions.items()},
-                "all": statistics([q for members in questions.values() for q in members]),
-            }
-            text = json.dumps(found, ensure_ascii=False, indent=2)
-            (made / "statistics.json").write_text(text + "\n", encoding="utf8")
-            _move_in(made, out)
-        finally:
-            shutil.rmtree(made, ignore_errors=True)
+            found["splits"] = {split: statistics(members) for split, members in questions.items()}
+            found["all"] = statistics([q for members in questions.values() for q in members])
+            write_statistics(made, found)
     except OSError as error:
         raise DataError(f"{out}: the benchmark could not be written: {error}") from error
     return found
@@ -210,28 +205,3 @@ def _question(
         hops=len(draft.pick.relations),
         tags=tuple(tags),
     )
-
-
-def _refuse_foreign(out: Path, graph: KnowledgeGraph) -> None:
-    if graph.path == out or graph.path.is_relative_to(out):
-        raise DataError(f"{out}: the graph {graph.path} lies in it; name another folder")
-    strange = sorted(p.name for p in out.iterdir() if p.name not in PARTS) if out.is_dir() else []
-    if strange or (out.exists() and not out.is_dir()):
-        raise DataError(
-            f"{out} holds {strange[0] if strange else 'a file'}, which is no part of a benchmark; "
-            "give an empty folder or one that an earlier call wrote"
-        )
-
-
-def _move_in(made: Path, out: Path) -> None:
-    """Replaces the parts of an earlier benchmark."""
-    out.mkdir(exist_ok=True)
-    (out / "statistics.json").unlink(missing_ok=True)
-    for name in PARTS:
-        old, new = out / name, made / name
-        if old.is_dir():
-            shutil.rmtree(old)
-        else:
-            old.unlink(missing_ok=True)
-        if new.exists():
-            new.replace(old)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
 import xxhash
 
 from vispath_lit.errors import ConfigError, DataError
+from vispath_lit.whole import folder_beside
 
 VERSION = 1  # Of the conversions; another one converts anew.
 
@@ -31,14 +30,10 @@ def converted(source: str, cache_dir: Path, settings: str, make: Callable[[Path,
         raise DataError(f"data.folder: {place} does not exist")
     folder = cache_dir / settings.split()[0] / _key(place, settings)
     if not folder.is_dir():
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        partial = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
-        try:
+        with folder_beside(folder) as partial:
             make(place, partial)
             if not folder.is_dir():  # Another process may have been faster.
                 partial.rename(folder)
-        finally:
-            shutil.rmtree(partial, ignore_errors=True)
     return folder
 
 

@@ -9,8 +9,6 @@ The files are the published ones, in a folder of the user's: `2H-kb.txt` and `3H
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
@@ -25,6 +23,7 @@ from vispath_lit.errors import ConfigError, DataError
 from vispath_lit.kg.cached import store_of
 from vispath_lit.kg.tsv import escape, write_table
 from vispath_lit.types import GoldPath, Question
+from vispath_lit.whole import folder_beside
 
 Fact = tuple[str, str, str]
 Successors = Mapping[tuple[str, str], Sequence[str]]
@@ -147,11 +146,9 @@ def read_pathquestion(file: Path, hops: int, successors: Successors) -> Iterator
 
 def write_graph(facts: Sequence[Fact], folder: Path) -> None:
     """Writes a graph folder whose labels are the names with spaces."""
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    partial = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
-    try:
-        entities = sorted({name for subject, _, object_ in facts for name in (subject, object_)})
-        relations = sorted({relation for _, relation, _ in facts})
+    entities = sorted({name for subject, _, object_ in facts for name in (subject, object_)})
+    relations = sorted({relation for _, relation, _ in facts})
+    with folder_beside(folder) as partial:
         for file, names in (("entities.tsv", entities), ("relations.tsv", relations)):
             write_table(
                 partial / file, ("id", "label"), ((escape(name), escape(spoken(name))) for name in names)
@@ -159,8 +156,6 @@ def write_graph(facts: Sequence[Fact], folder: Path) -> None:
         rows = (tuple(map(escape, fact)) for fact in facts)
         write_table(partial / "triples.tsv", ("subject", "relation", "object"), rows)
         partial.rename(folder)
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
 
 
 def spoken(name: str) -> str:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
-import tempfile
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -23,6 +21,7 @@ from vispath_lit.models.similarity import grouped_dot
 from vispath_lit.progress import track
 from vispath_lit.protocols import ImageEncoder
 from vispath_lit.types import Rows
+from vispath_lit.whole import whole_file
 
 log = logging.getLogger(__name__)
 CHUNK = 64  # Pictures opened at once.
@@ -137,11 +136,8 @@ class ReferenceImages:
 
     def _store(self, vectors: NDArray[np.float16]) -> None:
         assert self._file is not None
-        self._file.parent.mkdir(parents=True, exist_ok=True)
-        descriptor, partial = tempfile.mkstemp(suffix=".npy", dir=self._file.parent)
-        with os.fdopen(descriptor, "wb") as file:
+        with whole_file(self._file) as partial, partial.open("wb") as file:
             np.save(file, vectors, allow_pickle=False)
-        Path(partial).replace(self._file)
 
 
 def readable(files: Sequence[str], rows: Iterable[int]) -> dict[int, Image]:

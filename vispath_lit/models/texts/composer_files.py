@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from safetensors.torch import save_file
 from vispath_lit.errors import CheckpointError
 from vispath_lit.models.texts.composers import ChainComposer, EdgeComposer
 from vispath_lit.protocols import TextEncoder
+from vispath_lit.whole import whole_file
 
 VERSION = 1  # of the composers' shapes and of the way they are trained
 MAX_WIDTH = 8192
@@ -33,7 +33,7 @@ class Composers:
 def save_composers(
     file: Path, edge: EdgeComposer, chain: ChainComposer, encoder: str, report: dict[str, Any]
 ) -> None:
-    """Writes both composers as safetensors beside `file`, then renames."""
+    """Writes both composers as safetensors."""
     tensors = {f"edge.{name}": value.contiguous() for name, value in edge.state_dict().items()}
     tensors |= {f"chain.{name}": value.contiguous() for name, value in chain.state_dict().items()}
     about = {
@@ -44,10 +44,8 @@ def save_composers(
         "chain_width": chain.width,
         "report": report,
     }
-    file.parent.mkdir(parents=True, exist_ok=True)
-    temporary = file.with_name(f"{file.name}.{os.getpid()}.tmp")
-    save_file(tensors, temporary, {"composers": json.dumps(about, sort_keys=True)})
-    temporary.replace(file)
+    with whole_file(file) as partial:
+        save_file(tensors, partial, {"composers": json.dumps(about, sort_keys=True)})
 
 
 def load_composers(file: Path, text_encoder: TextEncoder) -> Composers:
