@@ -1,4 +1,4 @@
-"""The folder of a data set made here: its parts move in together, `statistics.json` last, as a sign of all."""
+"""The folder of a data set made here: its parts move in together, `statistics.json` last as a sign of all."""
 
 from __future__ import annotations
 
