@@ -6,8 +6,9 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from vispath_lit.data.atlas.questions.forms import FIVE, KEPT, SLOT, phrases
 from vispath_lit.data.atlas.questions.paraphrases import paraphrases
-from vispath_lit.data.atlas.questions.wording import FIVE, KEPT, SLOT, Writer, phrases
+from vispath_lit.data.atlas.questions.wording import Writer
 from vispath_lit.data.atlas.relations import RELATIONS
 
 PARTS = [

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from vispath_lit.data.atlas.questions.forms import phrases
 from vispath_lit.data.atlas.questions.paraphrases import kinds_with_paraphrase
 from vispath_lit.data.atlas.questions.plan import SPLITS, HoldOut, Plan
 from vispath_lit.data.atlas.questions.starts import Starts
-from vispath_lit.data.atlas.questions.wording import phrases
 from vispath_lit.data.atlas.relations import relations_by_id
 from vispath_lit.data.bench.select import Caps, Pick, Picker, Wanted
 from vispath_lit.data.bench.walks import Ints, Walks, functional_steps, shortest_walks

@@ -11,13 +11,13 @@ import numpy as np
 from vispath_lit.data.atlas.questions.assemble import Gallery, assemble
 from vispath_lit.data.atlas.questions.cues import Pair, PairCaps, choose_pairs, cue_pairs, read_cues
 from vispath_lit.data.atlas.questions.drafts import Draft, Drafter
+from vispath_lit.data.atlas.questions.forms import phrases
 from vispath_lit.data.atlas.questions.gold import GoldPaths
 from vispath_lit.data.atlas.questions.pictures import draw
 from vispath_lit.data.atlas.questions.plan import SPLITS, Plan
 from vispath_lit.data.atlas.questions.starts import find_starts
 from vispath_lit.data.atlas.questions.statistics import fingerprint, split_statistics, yields
 from vispath_lit.data.atlas.questions.views import ViewRanges
-from vispath_lit.data.atlas.questions.wording import phrases
 from vispath_lit.data.bench.walks import Walks
 from vispath_lit.data.questions import write_questions
 from vispath_lit.kg.store import KnowledgeGraph

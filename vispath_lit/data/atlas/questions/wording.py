@@ -9,52 +9,15 @@ val only, whether what is asked comes first and what people say around it.
 from __future__ import annotations
 
 import re
-import tomllib
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from functools import cache
-from importlib.resources import files
-from typing import Any
 
 import numpy as np
 
-from vispath_lit.data.atlas.relations import SECTORS
+from vispath_lit.data.atlas.questions.forms import FIVE, KEPT, SLOT, phrases
 
-KEPT, FIVE = 3, 5
-"""Of each list the first three forms are for all splits, the next two for the test splits only, the rest for
-train and val only."""
-
-SIDES = ("upper", "upper right", "right", "lower right", "lower", "lower left", "left", "upper left")
-"""Where each compass sector is on a map."""
-
-SLOT = "{x}"
 LONG = 6
 """A phrase of more words than this is never put in the middle of a clause."""
-
-
-@dataclass(frozen=True, slots=True)
-class Phrases:
-    """All hand-written forms.
-
-    Attributes:
-        of: relation id to noun phrases around `{x}`.
-        ask: relation id to questions around `{x}`.
-        show: image kind to noun phrases that name the start by its picture.
-        tell: image kind to sentences that introduce it.
-        lead: sentences around `{x}` that introduce an entity on the way.
-        nouns: entity type to noun.
-        later: sentences that tell which entity was meant, where the question comes first.
-        around: what people say around a question `{x}`.
-    """
-
-    of: Mapping[str, tuple[str, ...]]
-    ask: Mapping[str, tuple[str, ...]]
-    show: Mapping[str, tuple[str, ...]]
-    tell: Mapping[str, tuple[str, ...]]
-    lead: tuple[str, ...]
-    nouns: Mapping[str, str]
-    later: tuple[str, ...]
-    around: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,50 +28,8 @@ class Worded:
     new_form: bool
 
 
-@cache
-def phrases() -> Phrases:
-    """The forms of `phrases.toml` and `pictures.toml` and the further ones; borders spelled out by sector."""
-    relations, pictures = _forms("phrases"), _forms("pictures")
-    border = relations.pop("borders")
-    for sector, side in zip(SECTORS, SIDES, strict=True):
-        slots = {"{dn}": sector + "ern", "{d}": sector, "{side}": side}
-        relations[f"borders_{sector}"] = {part: _filled(border[part], slots) for part in ("of", "ask")}
-    lead, nouns = pictures.pop("lead"), pictures.pop("nouns")
-    later, around = pictures.pop("later"), pictures.pop("around")
-    return Phrases(
-        of={r: tuple(v["of"]) for r, v in relations.items() if "of" in v},
-        ask={r: tuple(v["ask"]) for r, v in relations.items() if "ask" in v},
-        show={kind: tuple(v["show"]) for kind, v in pictures.items()},
-        tell={kind: tuple(v["tell"]) for kind, v in pictures.items()},
-        lead=tuple(lead["forms"]),
-        nouns=nouns,
-        later=tuple(later["forms"]),
-        around=tuple(around["forms"]),
-    )
-
-
-def _filled(forms: Sequence[str], slots: Mapping[str, str]) -> list[str]:
-    """The forms with every slot but `{x}` filled."""
-    for slot, word in slots.items():
-        forms = [form.replace(slot, word) for form in forms]
-    return list(forms)
-
-
-def _forms(name: str) -> dict[str, dict[str, Any]]:
-    """The lists of a file of forms, each with its further forms for training behind it."""
-    here = files("vispath_lit.data.atlas.questions")
-    forms, further = (
-        tomllib.loads(here.joinpath(f"{file}.toml").read_text(encoding="utf-8"))
-        for file in (name, f"{name}_training")
-    )
-    for section, lists in further.items():
-        for part, more in lists.items():
-            forms.setdefault(section, {}).setdefault(part, []).extend(more)
-    return forms
-
-
 @dataclass(frozen=True, slots=True)
-class Plan:
+class Frame:
     """The sentences of a question.
 
     Attributes:
@@ -146,25 +67,27 @@ class Writer:
             types: h + 1 entity types, the start first.
         """
         self._new = False
-        plan = self._plan(len(relations))
+        frame = self._frame(len(relations))
         sentences: list[str] = []
-        if plan.told:
+        if frame.told:
             sentences.append(self._pick(self._phrases.tell[kind]))
             subject = self.that(types[0])
         else:
             subject = self._pick(self._phrases.show[kind])
         for hop in range(len(relations) - 1):
             subject = self._of(relations[hop], subject, types[hop + 1])
-            if hop + 1 in plan.pauses:
+            if hop + 1 in frame.pauses:
                 sentences.append(self._pick(self._phrases.lead).replace(SLOT, subject))
                 subject = self.that(types[hop + 1])
-        if plan.asked_first:
+        if frame.asked_first:
             meant = self._any(self._phrases.later).replace(SLOT, subject)
             sentences = [self._ask(relations[-1], self.certain(types[-2]), types[-1]), *sentences, meant]
         else:
             sentences.append(self._ask(relations[-1], subject, types[-1]))
         text = " ".join(capital(s) for s in sentences)
-        return Worded(self._any(self._phrases.around).replace(SLOT, text) if plan.chatty else text, self._new)
+        return Worded(
+            self._any(self._phrases.around).replace(SLOT, text) if frame.chatty else text, self._new
+        )
 
     def that(self, type_: str) -> str:
         """Points back to the sentence before: "that country"."""
@@ -174,18 +97,18 @@ class Writer:
         """Points ahead to a sentence that will tell which one: "a certain country"."""
         return f"a certain {self._phrases.nouns[type_]}"
 
-    def _plan(self, hops: int) -> Plan:
+    def _frame(self, hops: int) -> Frame:
         told = bool(self._rng.random() < 0.2 + 0.1 * hops)
         pause = bool(self._rng.random() < 0.15 * hops - 0.1 - 0.1 * told) and hops > 1
         pauses = {int(self._rng.integers(max(1, hops - 2), hops))} if pause else set[int]()
         if self._held_out:
-            return Plan(told, pauses)
+            return Frame(told, pauses)
         more, first, chatty = self._rng.random(3) < (0.2, 0.12, 0.2)
         if more:
             pauses |= {hop for hop in range(1, hops) if self._rng.random() < 0.6}
         if first:
             pauses -= {hops - 1}
-        return Plan(told, pauses, bool(first), bool(chatty))
+        return Frame(told, pauses, bool(first), bool(chatty))
 
     def _of(self, relation: str, subject: str, type_: str) -> str:
         form = self._pick(fitting(self._phrases.of[relation], subject))

@@ -1,0 +1,88 @@
+"""The hand-written forms that gold paths are put into words with."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from vispath_lit.data.atlas.relations import SECTORS
+
+KEPT, FIVE = 3, 5
+"""Of each list the first three forms are for all splits, the next two for the test splits only, the rest for
+train and val only."""
+
+SIDES = ("upper", "upper right", "right", "lower right", "lower", "lower left", "left", "upper left")
+"""Where each compass sector is on a map."""
+
+SLOT = "{x}"
+
+
+@dataclass(frozen=True, slots=True)
+class Phrases:
+    """All hand-written forms.
+
+    Attributes:
+        of: relation id to noun phrases around `{x}`.
+        ask: relation id to questions around `{x}`.
+        show: image kind to noun phrases that name the start by its picture.
+        tell: image kind to sentences that introduce it.
+        lead: sentences around `{x}` that introduce an entity on the way.
+        nouns: entity type to noun.
+        later: sentences that tell which entity was meant, where the question comes first.
+        around: what people say around a question `{x}`.
+    """
+
+    of: Mapping[str, tuple[str, ...]]
+    ask: Mapping[str, tuple[str, ...]]
+    show: Mapping[str, tuple[str, ...]]
+    tell: Mapping[str, tuple[str, ...]]
+    lead: tuple[str, ...]
+    nouns: Mapping[str, str]
+    later: tuple[str, ...]
+    around: tuple[str, ...]
+
+
+@cache
+def phrases() -> Phrases:
+    """The forms of `phrases.toml` and `pictures.toml` and the further ones; borders spelled out by sector."""
+    relations, pictures = _forms("phrases"), _forms("pictures")
+    border = relations.pop("borders")
+    for sector, side in zip(SECTORS, SIDES, strict=True):
+        slots = {"{dn}": sector + "ern", "{d}": sector, "{side}": side}
+        relations[f"borders_{sector}"] = {part: _filled(border[part], slots) for part in ("of", "ask")}
+    lead, nouns = pictures.pop("lead"), pictures.pop("nouns")
+    later, around = pictures.pop("later"), pictures.pop("around")
+    return Phrases(
+        of={r: tuple(v["of"]) for r, v in relations.items() if "of" in v},
+        ask={r: tuple(v["ask"]) for r, v in relations.items() if "ask" in v},
+        show={kind: tuple(v["show"]) for kind, v in pictures.items()},
+        tell={kind: tuple(v["tell"]) for kind, v in pictures.items()},
+        lead=tuple(lead["forms"]),
+        nouns=nouns,
+        later=tuple(later["forms"]),
+        around=tuple(around["forms"]),
+    )
+
+
+def _filled(forms: Sequence[str], slots: Mapping[str, str]) -> list[str]:
+    """The forms with every slot but `{x}` filled."""
+    for slot, word in slots.items():
+        forms = [form.replace(slot, word) for form in forms]
+    return list(forms)
+
+
+def _forms(name: str) -> dict[str, dict[str, Any]]:
+    """The lists of a file of forms, each with its further forms for training behind it."""
+    here = files("vispath_lit.data.atlas.questions")
+    forms, further = (
+        tomllib.loads(here.joinpath(f"{file}.toml").read_text(encoding="utf-8"))
+        for file in (name, f"{name}_training")
+    )
+    for section, lists in further.items():
+        for part, more in lists.items():
+            forms.setdefault(section, {}).setdefault(part, []).extend(more)
+    return forms
