@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from vispath_lit.kg.lookup import HashTable, hash_column, hash_table, hash_texts
@@ -14,6 +14,7 @@ HASHES = st.sampled_from([0, 1, 2, 2**32, 2**63, 2**64 - 1])
 ENTITIES = st.sampled_from([0, 1, 2, 3, 2**31 - 1])
 
 
+@settings(deadline=None)
 @given(st.lists(st.tuples(HASHES, ENTITIES), max_size=60))
 def test_pairs_are_sorted_and_each_is_kept_once(pairs: list[tuple[int, int]]) -> None:
     table = hash_table(

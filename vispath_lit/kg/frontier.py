@@ -54,7 +54,8 @@ def expand(
     if hub_cap is not None:
         keep = _within_cap(segment, relation, 2 * len(ends), hub_cap)
         if (cut := len(keep) - int(keep.sum())) > 0:
-            log.debug("hub_cap=%d left out %d of %d edges", hub_cap, cut, len(keep))
+            hubs = int((np.bincount(segment) > hub_cap).sum())
+            log.debug("hub_cap=%d left out %d of %d edges at %d hubs", hub_cap, cut, len(keep), hubs)
             segment, relation, tail = segment[keep], relation[keep], tail[keep]
     device = paths.entities.device
     return Frontier(

@@ -16,7 +16,7 @@ from vispath_lit.search.ranking import staged_top
 from vispath_lit.search.settings import SearchSettings
 from vispath_lit.types import Frontier, Intents, Paths
 
-EDGES_AT_ONCE = 1 << 21  # of several questions; with their texts' index some 100 MB
+EDGES_AT_ONCE = 1 << 19  # of several questions; composed texts of so many take 800 MB
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from vispath_lit.models.texts.blocks import BLOCK, blockwise
 from vispath_lit.models.texts.composers import ChainComposer
 from vispath_lit.models.texts.labels import LabelVectors
+from vispath_lit.models.texts.tail_parts import TailParts
 
 
 class ChainStates:
     """The recurrence of `ChainComposer` over batches of chains.
 
     Args:
-        limit: bytes that remembered parts of entities may take; beyond it they are composed on each call.
+        limit: bytes that remembered parts of entities may take; see `TailParts`.
     """
 
     def __init__(self, labels: LabelVectors, composer: ChainComposer, limit: int) -> None:
@@ -25,11 +25,7 @@ class ChainStates:
         self.composer = composer
         with torch.no_grad():
             self._relation_parts = blockwise(composer.relation_part, labels.relations)
-        shape = (labels.graph.num_entities, self._relation_parts.shape[1])
-        self._remember = shape[0] * shape[1] * 2 <= limit
-        # Zeros take no memory until they are written.
-        self._tail_parts = torch.from_numpy(np.zeros(shape if self._remember else (0, shape[1]), np.float16))
-        self._known = np.zeros(shape[0] if self._remember else 0, dtype=bool)
+        self._tails = TailParts(labels, composer, limit)
 
     @torch.no_grad()
     def vectors(self, entities: Tensor, relations: Tensor) -> Tensor:
@@ -63,24 +59,9 @@ class ChainStates:
         parent = torch.cumsum(fresh, 0) - 1
         states = self._states(prefix_e[fresh], prefix_r[fresh])
         gates = blockwise(self.composer.recur, states)
-        relation, tail = relations[:, -1].contiguous(), entities[:, -1].contiguous()
-        self._prepare(tail)
+        relation = relations[:, -1].contiguous()
+        tails, tail = self._tails.rows(entities[:, -1].contiguous())
         for low in range(0, len(entities), BLOCK):
             rows = slice(low, low + BLOCK)
-            parts = self._relation_parts[relation[rows]] + self._entity_parts(tail[rows])
+            parts = self._relation_parts[relation[rows]] + tails[tail[rows]]
             yield low, self.composer.step(states[parent[rows]], gates[parent[rows]], parts)
-
-    def _prepare(self, entities: Tensor) -> None:
-        """Remembers the parts of `[n]` tails that are new."""
-        rows = entities.numpy()
-        if self._remember and not self._known[rows].all():
-            missing = np.unique(rows[~self._known[rows]])
-            fresh = blockwise(self.composer.tail_part, self.labels.entities(torch.from_numpy(missing)))
-            self._tail_parts[torch.from_numpy(missing)] = fresh.half()
-            self._known[missing] = True
-
-    def _entity_parts(self, entities: Tensor) -> Tensor:
-        """`[n, parts]` of `[n]` tails."""
-        if self._remember:
-            return self._tail_parts[entities]
-        return blockwise(self.composer.tail_part, self.labels.entities(entities))

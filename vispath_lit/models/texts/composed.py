@@ -69,6 +69,11 @@ class Composed:
     def stages(self) -> tuple[TextStage, ...]:
         return (self,)
 
+    @property
+    def whole_edges(self) -> bool:
+        """Whether all edges of the graph are composed and kept; otherwise each call composes its own."""
+        return self._edges.table is not None
+
     def edge_vectors(self, relation: Tensor, tail: Tensor) -> Rows:
         """A vector for each of `[E]` (signed relation, tail) pairs; equal pairs share a row."""
         return self._edges.rows(relation.cpu(), tail.cpu())

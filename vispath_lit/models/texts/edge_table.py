@@ -18,6 +18,7 @@ from vispath_lit.models.texts.labels import LabelVectors
 from vispath_lit.types import Rows
 
 CHUNK = 8192  # pairs composed at once
+MARKED = 16  # times the pairs of a call that a table may have to be marked as a whole
 
 
 class EdgeTable:
@@ -63,14 +64,14 @@ class EdgeTable:
         if self.table is not None and len(self.pairs):
             place = np.minimum(np.searchsorted(self.pairs, keys), len(self.pairs) - 1)
             if (self.pairs[place] == keys).all():
-                # Marking and counting finds the distinct ones without a sort.
-                used = np.zeros(len(self.pairs), dtype=bool)
-                used[place] = True
-                index = (np.cumsum(used) - 1)[place]
+                used, index = _distinct(place, len(self.pairs))
                 vectors = torch.from_numpy(unit_floats(self.table[used]))
                 return Rows(vectors, torch.from_numpy(index))
         distinct, inverse = np.unique(keys, return_inverse=True)
-        return Rows(self.compose(distinct), torch.from_numpy(inverse))
+        vectors = torch.empty(len(distinct), self.composer.dim)
+        for low in range(0, len(distinct), CHUNK):  # Parts are twice as wide as vectors.
+            vectors[low : low + CHUNK] = self.compose(distinct[low : low + CHUNK])
+        return Rows(vectors, torch.from_numpy(inverse))
 
     @torch.no_grad()
     def compose(self, pairs: NDArray[np.int64]) -> Tensor:
@@ -79,6 +80,15 @@ class EdgeTable:
         parts = blockwise(self.composer.tail_part, self.labels.entities(torch.from_numpy(tail)))
         relation = torch.from_numpy(pairs % self.relations)
         return blockwise(self.composer.join, parts[torch.from_numpy(index)] + self._relation_parts[relation])
+
+
+def _distinct(place: NDArray[np.int64], size: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The distinct places below `size`, ascending, and `[n]` which of them each place is."""
+    if size > MARKED * len(place):
+        return np.unique(place, return_inverse=True)
+    used = np.zeros(size, dtype=bool)  # Marking and counting needs no sort.
+    used[place] = True
+    return np.flatnonzero(used), (np.cumsum(used) - 1)[place]
 
 
 def graph_pairs(graph: KnowledgeGraph) -> NDArray[np.int64]:

@@ -41,8 +41,9 @@ class LabelVectors:
         self.relations = text_encoder.encode(graph.relation_labels())
         self._table = None if file is None else self._whole(file, kept)
         # Zeros take no memory until they are written: a graph of millions costs what is used of it.
-        self._rows = np.zeros((graph.num_entities, text_encoder.dim), dtype=np.float16)
-        self._known = np.zeros(graph.num_entities, dtype=bool)
+        met = graph.num_entities if file is None else 0
+        self._rows = np.zeros((met, text_encoder.dim), dtype=np.float16)
+        self._known = np.zeros(met, dtype=bool)
 
     def entities(self, entities: Tensor) -> Tensor:
         """`[n, d]` float32 rows of `[n]` entities; their norm is 1 up to the rounding of float16."""
