@@ -9,12 +9,13 @@ from functools import cache
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
+from vispath_lit.kg.frontier import expand
 from vispath_lit.kg.store import KnowledgeGraph
 from vispath_lit.kg.texts import edge_texts, verbalize
 from vispath_lit.protocols import TextStage
-from vispath_lit.types import Analysis, Paths, Query, Question, Rows
+from vispath_lit.types import Analysis, Frontier, Paths, Query, Question, Rows, States
 
 DIM = 16
 
@@ -118,3 +119,26 @@ def ring_questions(
             )
         )
     return questions
+
+
+def states_and_frontier(graph: KnowledgeGraph, hops: int, questions: int = 5) -> tuple[States, Frontier]:
+    """Walks some paths a question, `hops` long, and expands them."""
+    asked = ring_questions(questions, seed=3)
+    generator = torch.Generator().manual_seed(0)
+    state = torch.arange(questions).repeat_interleave(3)
+    paths = Paths.starts(torch.randint(0, 40, (len(state),), generator=generator), state)
+    for _ in range(hops):
+        frontier = expand(graph, paths)
+        pick = torch.randint(0, len(frontier), (len(state),), generator=generator)
+        pick = torch.searchsorted(frontier.edge_path, torch.arange(len(state))) + pick % 12
+        paths = paths.extend(torch.arange(len(state)), frontier.relation[pick], frontier.tail[pick])
+    queries = [Query(q.text) for q in asked]
+    return States(queries, EvenAnalyzer().analyze(queries), paths), expand(graph, paths)
+
+
+def disturb(module: nn.Module) -> None:
+    """Gives every weight, the zero ones too, some value."""
+    generator = torch.Generator().manual_seed(1)
+    with torch.no_grad():
+        for weight in module.parameters():
+            weight.add_(0.05 * torch.randn(weight.shape, generator=generator))
