@@ -15,8 +15,8 @@ from vispath_lit.evaluation.evaluator import Evaluation, evaluate
 from vispath_lit.evaluation.summary import averages
 from vispath_lit.launch.config import load_config
 from vispath_lit.launch.parts import make_world
-from vispath_lit.launch.predictor import build_system
 from vispath_lit.launch.questions import split_questions
+from vispath_lit.launch.system import build_system
 from vispath_lit.progress import console
 
 PROVIDERS = ("exact", "two_stage", "composed")

@@ -36,7 +36,7 @@ from vispath_lit.encoders.minilm import MiniLM
 from vispath_lit.kg.store import KnowledgeGraph
 from vispath_lit.launch.config import load_config
 from vispath_lit.launch.parts import World, make, make_parts, make_system, section
-from vispath_lit.launch.predictor import learned_of
+from vispath_lit.launch.system import learned_of
 from vispath_lit.models.analyzers.fixed import PatternAnalyzer
 from vispath_lit.models.chain_scorers.fixed import FixedChainScorer
 from vispath_lit.models.edge_scorers.fixed import FixedEdgeScorer

@@ -10,7 +10,8 @@ from omegaconf import OmegaConf
 
 from vispath_lit.errors import ConfigError, DataError
 from vispath_lit.evaluation.metrics import MetricError
-from vispath_lit.launch.record import REDACTED, RunRecord, latest_run, point_latest, versions, without_secrets
+from vispath_lit.launch.record import RunRecord, latest_run, point_latest, versions
+from vispath_lit.launch.redaction import REDACTED, without_secrets
 
 NOON = "2026-11-30_12-00-00"
 

@@ -18,8 +18,8 @@ from vispath_lit.launch.checkpoint import (
 )
 from vispath_lit.launch.config import with_checkpoint
 from vispath_lit.launch.parts import make_world
-from vispath_lit.launch.predictor import build_system
 from vispath_lit.launch.record import RunRecord
+from vispath_lit.launch.system import build_system
 from vispath_lit.launch.testing import evaluate_systems
 from vispath_lit.launch.values import check_run
 from vispath_lit.processes import in_turn

@@ -25,6 +25,7 @@ from vispath_lit.launch.calibrate import calibrate
 from vispath_lit.launch.checkpoint import Provenance, check_resumable, load_weights, read_checkpoint, resolve
 from vispath_lit.launch.config import plain
 from vispath_lit.launch.divided import Divided
+from vispath_lit.launch.grounder import train_own_grounder
 from vispath_lit.launch.keeping import Best, Last, RandomStates
 from vispath_lit.launch.link import link
 from vispath_lit.launch.parts import World, make, make_parts, make_system, section
@@ -32,8 +33,6 @@ from vispath_lit.launch.questions import split_questions
 from vispath_lit.launch.validation import Validation
 from vispath_lit.launch.values import check_values, first_line
 from vispath_lit.launch.warm import warm
-from vispath_lit.models.grounders.contrast import train_grounder
-from vispath_lit.models.grounders.learned import LearnedGrounder
 from vispath_lit.models.guided_walk import GuidedWalk
 from vispath_lit.models.model import LearnedParts
 from vispath_lit.models.module import VisPathModule
@@ -60,10 +59,8 @@ def fit(
     with in_turn():
         data, val = _data(config, world, parts, run)
     resumed = _resume(config)
-    if isinstance(parts["grounder"], LearnedGrounder) and resumed is None:
-        if is_first():  # the others take its weights when they begin
-            train_grounder(parts["grounder"], make(section(config.training.grounder), {}), config.seed)
-        parts["grounder"].requires_grad_(False)
+    if resumed is None:
+        train_own_grounder(config, parts)
     walk = GuidedWalk(
         learned, parts["texts"], world.text_encoder, objective_texts, make(section(config.training.walk), {})
     )
@@ -71,19 +68,10 @@ def fit(
     module = VisPathModule(learned, walk, make(section(config.training.optimizer), {}), search)
     folder = run / "checkpoints"
     best = Best(folder, f"val/{chooses(val, config.training.best_by)}", resumed)
-    kept = [best, Last(folder, config.training.keep_every), RandomStates(), Provenance(plain(config), world)]
-    callbacks: list[pl.Callback] = [*kept, *([search] if search else [])]
-    if console.is_terminal:
-        callbacks.append(RichProgressBar())
-    trainer = _trainer(config, callbacks, run)
-    try:
-        trainer.fit(module, datamodule=data, ckpt_path=resumed, weights_only=True)
-    except SystemExit as error:
-        if trainer.interrupted:  # Lightning ends the process by itself after Ctrl+C.
-            raise KeyboardInterrupt from error
-        raise
-    finally:
-        _close(trainer)
+    last = Last(folder, config.training.keep_every)
+    kept = [best, last, RandomStates(), Provenance(plain(config), world)]
+    trainer = _trainer(config, [*kept, *([search] if search else [])], run)
+    _train(trainer, module, data, resumed)
     chosen = Path(best.best_model_path)
     if isinstance(trainer.strategy, Divided):  # what was divided stays so
         parts = make_parts(config.parts, world)
@@ -95,14 +83,25 @@ def fit(
     return system, chosen, float(best.best_model_score)
 
 
-def _close(trainer: pl.Trainer) -> None:
-    """Ends the W&B run: the next one of a sweep would go on in it."""
-    for logger in trainer.loggers:
-        if isinstance(logger, WandbLogger) and trainer.is_global_zero:
-            logger.experiment.finish()
+def _train(trainer: pl.Trainer, module: VisPathModule, data: QuestionDataModule, resumed: str | None) -> None:
+    """Trains to the end, and ends the W&B run: the next one of a sweep would go on in it.
+
+    Raises:
+        KeyboardInterrupt: after Ctrl+C, where Lightning would end the process by itself.
+    """
+    try:
+        trainer.fit(module, datamodule=data, ckpt_path=resumed, weights_only=True)
+    except SystemExit as error:
+        if trainer.interrupted:
+            raise KeyboardInterrupt from error
+        raise
+    finally:
+        for logger in trainer.loggers:
+            if isinstance(logger, WandbLogger) and trainer.is_global_zero:
+                logger.experiment.finish()
 
 
-def _trainer(config: DictConfig, callbacks: list[pl.Callback], run: Path) -> pl.Trainer:
+def _trainer(config: DictConfig, callbacks: Sequence[pl.Callback], run: Path) -> pl.Trainer:
     """Lightning's Trainer with its loggers.
 
     Raises:
@@ -115,7 +114,7 @@ def _trainer(config: DictConfig, callbacks: list[pl.Callback], run: Path) -> pl.
         trainer: pl.Trainer = instantiate(
             settings,
             strategy=Divided() if settings.get("strategy") == "fsdp" else settings.get("strategy", "auto"),
-            callbacks=callbacks,
+            callbacks=[*callbacks, *([RichProgressBar()] if console.is_terminal else [])],
             logger=loggers or False,
             default_root_dir=str(run),
             enable_progress_bar=console.is_terminal,

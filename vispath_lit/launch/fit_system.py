@@ -11,12 +11,11 @@ from omegaconf import DictConfig
 from vispath_lit.errors import DataError
 from vispath_lit.launch.checkpoint import KEY, origin, write_checkpoint
 from vispath_lit.launch.config import plain
+from vispath_lit.launch.grounder import train_own_grounder
 from vispath_lit.launch.link import link
-from vispath_lit.launch.parts import World, make, section
-from vispath_lit.launch.predictor import learned_of
+from vispath_lit.launch.parts import World
 from vispath_lit.launch.questions import split_questions
-from vispath_lit.models.grounders.contrast import train_grounder
-from vispath_lit.models.grounders.learned import LearnedGrounder
+from vispath_lit.launch.system import learned_of
 from vispath_lit.protocols import Trainable
 
 
@@ -30,8 +29,8 @@ def fit_system(
     Raises:
         DataError: no question to train on.
     """
-    if isinstance(parts.get("grounder"), LearnedGrounder) and config.ckpt_path is None:
-        train_grounder(parts["grounder"], make(section(config.training.grounder), {}), config.seed)
+    if config.ckpt_path is None:
+        train_own_grounder(config, parts)
     found = {}
     for split, limit in (("train", config.data.train_limit), ("val", config.data.limit)):
         found[split] = link(split_questions(world, split, limit), world, parts)

@@ -10,17 +10,15 @@ print(answer.text, answer.path)
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from omegaconf import DictConfig
 from PIL.Image import Image
-from torch import nn
 
 from vispath_lit.data.queries import to_query
-from vispath_lit.errors import CheckpointError, DataError, VisPathError
+from vispath_lit.errors import DataError, VisPathError
 from vispath_lit.kg.cached import store_of
 from vispath_lit.kg.images import load_image
 from vispath_lit.kg.store import KnowledgeGraph
@@ -28,16 +26,15 @@ from vispath_lit.launch.checkpoint import (
     KEY,
     check_fit,
     decided_keys,
-    load_weights,
-    of_parts,
     read_checkpoint,
     resolve,
     trained_store,
 )
 from vispath_lit.launch.config import load_config, with_checkpoint
-from vispath_lit.launch.parts import World, make_parts, make_system, make_world, parts_of
+from vispath_lit.launch.parts import make_world
+from vispath_lit.launch.system import build_system
 from vispath_lit.progress import track
-from vispath_lit.protocols import System, Trainable
+from vispath_lit.protocols import System
 from vispath_lit.types import Path as GraphPath
 from vispath_lit.types import Prediction, Query, Question
 
@@ -186,33 +183,3 @@ class VisPath:
         labels = self.graph.labels(path.entities)
         relations = [self.graph.relation_label(relation) for relation in path.relations]
         return ScoredPath(labels[0], tuple(zip(relations, labels[1:], strict=True)), path.score)
-
-
-def build_system(config: DictConfig, world: World, content: dict[str, Any] | None) -> System:
-    """The configured system with a checkpoint's weights in its learned parts.
-
-    Raises:
-        CheckpointError: learned parts without a checkpoint, or a checkpoint without learned parts.
-    """
-    parts = make_parts(config.parts, world, parts_of(config.system, config.parts))
-    system = make_system(config.system, world, parts)
-    learned = learned_of(parts)
-    own = isinstance(system, Trainable)
-    trainable = own or any(True for _ in learned.parameters())
-    if trainable and content is None:
-        how = f"python train.py system={system.name} makes one" if own else "or parts=fixed"
-        raise CheckpointError(f"learned parts need a checkpoint: say ckpt_path=PATH; {how}")
-    if content is not None:
-        if not trainable:
-            raise CheckpointError("ckpt_path is given, but no configured part is a learned one")
-        # A part that the user chose instead of a learned one leaves that one's weights unused.
-        load_weights(learned, of_parts(content["state_dict"], set(learned)), "parts.")
-    if isinstance(system, Trainable) and content is not None:
-        load_weights(system.weights, content["state_dict"], "system.")
-    learned.eval()
-    return system
-
-
-def learned_of(parts: Mapping[str, Any]) -> nn.ModuleDict:
-    """The parts that are modules, under the names that a checkpoint gives them."""
-    return nn.ModuleDict({name: part for name, part in parts.items() if isinstance(part, nn.Module)})

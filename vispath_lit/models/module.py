@@ -77,9 +77,8 @@ class VisPathModule(pl.LightningModule):
         self.walk = walk
         self.settings = settings or TrainingSettings()
         self.validate = validate
-        self.strict_loading = (
-            False  # frozen weights are not in a checkpoint; on_load_checkpoint checks the others
-        )
+        # Frozen weights are not in a checkpoint; on_load_checkpoint checks the others.
+        self.strict_loading = False
         self._matrices = {name for name, weight in parts.named_parameters() if weight.ndim > 1}
         self._seen: list[tuple[int, Sums]] = []
         self.save_hyperparameters({**asdict(self.settings), **asdict(walk.settings)})
