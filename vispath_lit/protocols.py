@@ -215,7 +215,10 @@ class ChatBackend(Protocol):
         ...
 
     def usage(self) -> Mapping[str, int]:
-        """Totals of this process: `requests` sent (retries included), `cache_hits`, tokens, and by step."""
+        """Totals of this process: `requests` sent (retries included), `cache_hits`, tokens, and by step.
+
+        `earlier_requests` are those that earlier sessions of the same run have sent.
+        """
         ...
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 import threading
@@ -22,10 +23,12 @@ from PIL import Image
 from pydantic import BaseModel
 
 from vispath_lit.chat.client import ChatClient
+from vispath_lit.chat.dry_run import DryRunModel
 from vispath_lit.chat.keys import request_key
 from vispath_lit.chat.scripted import ScriptedModel
 from vispath_lit.chat.store import NAME, AnswerStore
 from vispath_lit.errors import DataError
+from vispath_lit.protocols import ChatModel
 from vispath_lit.types import ChatMessage, ChatRequest, RawAnswer
 
 RUN = """
@@ -96,6 +99,35 @@ def test_threads_and_processes_share_a_store(tmp_path: Path) -> None:
         thread.join()
     assert stores[0].totals() == {"sent": 200, "answers": 125, "open": 0}
     assert stores[1].get("100") == RawAnswer("100", 1, 1)
+
+
+def test_the_requests_of_a_run_are_counted_over_its_sessions(tmp_path: Path) -> None:
+    def session(run: str, text: str, model: ChatModel | None = None) -> int:
+        client = ChatClient(model or ScriptedModel({"pick": {"choice": 1}}), cache_dir=tmp_path, run=run)
+        client.complete([request(text)])
+        return client.usage()["earlier_requests"]
+
+    asked = [("a", "1"), ("a", "2"), ("b", "3"), ("a", "1"), ("", "4"), ("a", "5"), ("a\udcff", "6")]
+    assert [session(*one) for one in asked] == [0, 1, 0, 2, 0, 2, 0]
+    assert session("a", "7", DryRunModel()) == 0, "a dry run has sent nothing"
+    assert session("a", "8") == 3
+    assert AnswerStore(tmp_path / "chat").totals()["sent"] == 8
+
+
+def test_a_log_from_before_runs_were_told_apart_is_read(tmp_path: Path) -> None:
+    with sqlite3.connect(tmp_path / NAME) as old:
+        old.execute("CREATE TABLE sent (number INTEGER PRIMARY KEY, key TEXT NOT NULL, step TEXT NOT NULL)")
+        old.execute("INSERT INTO sent (key, step) VALUES ('k', 'pick')")
+    old.close()
+    stores: list[AnswerStore] = []
+    threads = [threading.Thread(target=lambda: stores.append(AnswerStore(tmp_path))) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [store.totals()["sent"] for store in stores] == [1] * 4
+    stores[0].sent("l", "pick", "run")
+    assert [store.sent_by("run") for store in stores] == [1] * 4
 
 
 def test_a_file_that_is_no_store_is_named(tmp_path: Path) -> None:

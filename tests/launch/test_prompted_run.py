@@ -94,8 +94,9 @@ def test_a_budget_fails_questions_and_a_rerun_goes_on_without_paying_twice(tmp_p
         metrics, predictions = run(tmp_path, server.url, *chosen)
         assert not [one for one in predictions if one["provenance"] == "failed"]
         again = metrics["cost"]["requests"]
-        assert server.log.requests == 20 + again
+        assert server.log.requests == 20 + again == metrics["cost"]["requests_of_all_sessions"]
         asked = [json.dumps(body, sort_keys=True) for body in server.log.bodies]
         assert len(set(asked)) == len(asked), "no answer was paid for twice"
         metrics, _ = run(tmp_path, server.url, *chosen)
         assert metrics["cost"]["requests"] == 0
+        assert metrics["cost"]["requests_of_all_sessions"] == server.log.requests

@@ -21,6 +21,7 @@ from vispath_lit.models.intents.once import once
 from vispath_lit.models.judges.learned import LearnedJudge
 from vispath_lit.models.remembered import made_once, remembering
 from vispath_lit.models.selectors.best_path import BestPathSelector
+from vispath_lit.protocols import Backbone
 from vispath_lit.search import loop
 from vispath_lit.search.settings import SearchSettings
 from vispath_lit.systems.vispath import VisPath
@@ -52,11 +53,23 @@ class CountedIntent(LearnedIntent):
         return super().read(queries)
 
 
-def system(graph: KnowledgeGraph, threads: int = 1) -> VisPath:
+class CountedBackbone(nn.Module):
+    """A backbone of one number a question, which knows how many questions it read."""
+
+    dim = 1
+    count = 0
+
+    def forward(self, queries: Sequence[Query], statements: Sequence[str]) -> tuple[Tensor, Tensor]:
+        type(self).count += len(queries)
+        lengths = torch.tensor([[[float(len(query.text))]] for query in queries])
+        return lengths.reshape(-1, 1, 1), torch.ones(len(queries), 1, dtype=torch.bool)
+
+
+def system(graph: KnowledgeGraph, threads: int = 1, vlm: Backbone | None = None) -> VisPath:
     """Learned parts with weights that tell questions and paths apart; some stop before others."""
     encoder = WordEncoder()
     torch.manual_seed(0)
-    intent = CountedIntent(graph, encoder, width=16)
+    intent = CountedIntent(graph, encoder, vlm=vlm, width=16)
     judge = LearnedJudge(graph, intent, width=16)
     edges, chains = LearnedEdgeScorer(graph, encoder, width=16), LearnedChainScorer(graph, encoder, width=16)
     parts: list[nn.Module] = [intent, judge, edges, chains]
@@ -110,6 +123,23 @@ def test_reading_once_changes_no_answer(
         # Rows of a larger batch, padded to a longer question: sums of the same numbers in another order.
         scores = [[path.score for path in walked(one)] for one in (mine, other)]
         assert scores[0] == pytest.approx(scores[1], abs=1e-4)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_the_forwards_of_a_backbone_are_those_that_it_made(
+    graph: KnowledgeGraph, threads: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    queries = [*asked(graph), Query("nothing tells where this one starts")]
+    searches = system(graph, threads, CountedBackbone())
+    monkeypatch.setattr(CountedBackbone, "count", 0)
+    costs = [one.cost for one in searches.answer(queries)]
+    assert [cost.vlm_forwards for cost in costs] == [1] * (len(queries) - 1) + [0]
+    assert CountedBackbone.count == len(queries) - 1
+    assert all(cost.llm_calls == cost.vlm_calls == 0 < cost.seconds for cost in costs)
+    monkeypatch.setattr(loop, "remembering", nullcontext)
+    found = searches.answer(queries)
+    assert sum(one.cost.vlm_forwards for one in found) == CountedBackbone.count - (len(queries) - 1)
+    assert all(one.cost.vlm_forwards > len(one.trace) for one in found[:-1]), "were it not read once"
 
 
 def test_a_search_forgets_when_it_ends(graph: KnowledgeGraph, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from hashlib import blake2b
 from pathlib import Path
 
 from vispath_lit.chat.budget import Budget
@@ -41,6 +42,7 @@ class ChatClient:
         max_calls: requests that this process may send, retries included; None is no limit.
         max_tokens: tokens after which nothing more is sent; None is no limit.
         cache_dir: answers are kept below it; None keeps them in memory.
+        run: what tells the requests of a run, in all of its sessions, from others in the log.
     """
 
     def __init__(
@@ -51,6 +53,7 @@ class ChatClient:
         max_calls: int | None = None,
         max_tokens: int | None = None,
         cache_dir: Path | str | None = None,
+        run: str = "",
     ) -> None:
         if concurrency < 1:
             raise ConfigError(f"chat.concurrency is {concurrency}; it must be at least 1")
@@ -59,6 +62,8 @@ class ChatClient:
         self._budget = Budget(max_calls, max_tokens)
         self._ledger = Ledger()
         self._store = AnswerStore(None if cache_dir is None else Path(cache_dir) / "chat")
+        self._run = _mark(run, text) if run else ""
+        self._earlier = self._store.sent_by(self._run) if run else 0
         self._under_way: dict[str, Future[RawAnswer]] = {}
         self._lock = threading.Lock()
         self._pool = ThreadPoolExecutor(concurrency, "chat")
@@ -80,7 +85,7 @@ class ChatClient:
         return self._ledger.settle(queries)
 
     def usage(self) -> Mapping[str, int]:
-        return {**self._budget.usage(), **self._ledger.steps()}
+        return {**self._budget.usage(), "earlier_requests": self._earlier, **self._ledger.steps()}
 
     def _one(self, request: ChatRequest[ReplyT]) -> ChatReply[ReplyT]:
         reason = self._ledger.gave_out(request.query)
@@ -135,7 +140,7 @@ class ChatClient:
         return answer, kept is not None
 
     def _fresh(self, request: ChatRequest[ReplyT], model: ChatModel, key: str) -> RawAnswer:
-        answer = model.ask(request, _Counted(self._budget, self._store, key, request.step))
+        answer = model.ask(request, _Counted(self._budget, self._store, key, request.step, self._run))
         self._budget.spend_tokens(answer.prompt_tokens, answer.answer_tokens)
         self._store.put(key, answer)
         return answer
@@ -149,14 +154,21 @@ class _Counted:
     store: AnswerStore
     key: str
     step: str
+    run: str
 
     def __call__(self) -> None:
         self.budget.spend_call()
-        self.store.sent(self.key, self.step)
+        self.store.sent(self.key, self.step, self.run)
 
     def undo(self) -> None:
         self.store.unsent(self.key)
         self.budget.unspend_call()
+
+
+def _mark(run: str, model: ChatModel) -> str:
+    """A hash: whose disk a run lies on is nobody's business. A dry run in the same folder is another run."""
+    words = f"{type(model).__name__} {run}".encode("utf8", "surrogateescape")
+    return blake2b(words, digest_size=8).hexdigest()
 
 
 def reask(request: ChatRequest[ReplyT], answer: str, error: str) -> ChatRequest[ReplyT]:

@@ -16,8 +16,11 @@ TABLES = """
 CREATE TABLE IF NOT EXISTS answers (
     key TEXT PRIMARY KEY, text TEXT NOT NULL, prompt_tokens INTEGER NOT NULL, answer_tokens INTEGER NOT NULL
 ) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS sent (number INTEGER PRIMARY KEY, key TEXT NOT NULL, step TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS sent (
+    number INTEGER PRIMARY KEY, key TEXT NOT NULL, step TEXT NOT NULL, run TEXT NOT NULL DEFAULT ''
+);
 """
+RUN_COLUMN = "ALTER TABLE sent ADD COLUMN run TEXT NOT NULL DEFAULT ''"  # of logs from before there was one
 
 
 class AnswerStore:
@@ -46,6 +49,7 @@ class AnswerStore:
             self._base.execute("PRAGMA journal_mode=WAL")
             self._base.execute("PRAGMA synchronous=NORMAL")
             self._base.executescript(TABLES)
+            self._add_run_column()
         except (OSError, sqlite3.Error) as error:
             raise DataError(
                 f"{self.file} cannot be used ({error}); move it away or name another folder with cache_dir"
@@ -66,9 +70,13 @@ class AnswerStore:
             answer.answer_tokens,
         )
 
-    def sent(self, key: str, step: str) -> None:
-        """Writes to the log that a request is about to go out."""
-        self._run("INSERT INTO sent (key, step) VALUES (?, ?)", key, step)
+    def sent(self, key: str, step: str, run: str = "") -> None:
+        """Writes to the log that a request of a run is about to go out."""
+        self._run("INSERT INTO sent (key, step, run) VALUES (?, ?, ?)", key, step, run)
+
+    def sent_by(self, run: str) -> int:
+        """How many requests of a run all of its processes have logged."""
+        return int(self._run("SELECT COUNT(*) FROM sent WHERE run = ?", run)[0][0])
 
     def unsent(self, key: str) -> None:
         """Takes the last such line back: nothing went out."""
@@ -82,6 +90,16 @@ class AnswerStore:
             "open": "SELECT COUNT(DISTINCT key) FROM sent WHERE key NOT IN (SELECT key FROM answers)",
         }
         return {name: int(self._run(query)[0][0]) for name, query in queries.items()}
+
+    def _add_run_column(self) -> None:
+        """Another process may be adding it at this moment."""
+        self._base.execute("BEGIN IMMEDIATE")
+        try:
+            columns = {row[1] for row in self._base.execute("PRAGMA table_info(sent)")}
+            if "run" not in columns:
+                self._base.execute(RUN_COLUMN)
+        finally:
+            self._base.execute("COMMIT")
 
     def close(self) -> None:
         """Closes the file."""

@@ -167,18 +167,20 @@ def cost_sheet(runs: Sequence[Run]) -> Sheet:
         cost = table["cost"]
         name = ", ".join([run.label, *([PROTOCOLS[protocol]] if protocol else [])])
         counts = [f"{cost[key]:.1f}" for key in ("llm_calls", "vlm_calls")]
+        counts.append(f"{cost['vlm_forwards']:.1f}" if "vlm_forwards" in cost else "")
         memory = f"{table['memory']['peak_rss_mb'] / 1024:.1f}"
         lines.append(Line((name, *counts, f"{cost['text_tokens']:.0f}", f"{cost['seconds']:.3f}", memory)))
     for method, (llm, vlm, tokens) in published.COST.items():
-        cells = (f"{method}, as published", f"{llm:.1f}", f"{vlm:.1f}", f"{tokens:.0f}", "", "")
+        cells = (f"{method}, as published", f"{llm:.1f}", f"{vlm:.1f}", "", f"{tokens:.0f}", "", "")
         lines.append(Line(cells, published=True))
     return Sheet(
         f"Cost a question on {_data(runs)}",
-        ("system", "LLM calls", "VLM calls", "tokens", "seconds", "peak GB"),
+        ("system", "LLM calls", "VLM calls", "VLM forwards", "tokens", "seconds", "peak GB"),
         tuple(lines),
         (
-            "Measured means; the published row is of VisPath-Bench. Learned parts ask no language model; a "
-            "vision-language backbone reads a question once.",
+            "Measured means; the published row is of VisPath-Bench, without seconds. A call writes an answer, "
+            "a forward is the reading of question and picture by the backbone of learned parts: at most one a "
+            "question, and so at most one a hop.",
             *_limits(runs),
         ),
     )

@@ -160,6 +160,7 @@ def cost(evaluation: Evaluation) -> Table:
     return {
         "llm_calls": sum(c.llm_calls for c in costs) / len(costs),
         "vlm_calls": sum(c.vlm_calls for c in costs) / len(costs),
+        "vlm_forwards": sum(c.vlm_forwards for c in costs) / len(costs),
         "text_tokens": sum(c.text_tokens for c in costs) / len(costs),
         "seconds": sum(c.seconds for c in costs) / len(costs),
         "requests": evaluation.requests,

@@ -45,7 +45,7 @@ def evaluate_run(config: DictConfig, overrides: Sequence[str]) -> None:
         checkpoint = weights_fingerprint(content)
         config = with_checkpoint(config, content[KEY]["config"], overrides, decided_keys(content))
     with in_turn():
-        world = make_world(config)
+        world = make_world(config, run=record.folder)
     if content is not None:
         check_fit(content, world, config.transfer)
     with in_turn():

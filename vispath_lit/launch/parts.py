@@ -97,8 +97,13 @@ def make(config: Mapping[str, Any], resources: Mapping[str, Any]) -> Any:
     return cls(**values, **asked)
 
 
-def make_world(config: DictConfig, store: Path | None = None) -> World:
-    """Prepares the data and opens graph and encoders; `store` takes the place of the data's own graph."""
+def make_world(config: DictConfig, store: Path | None = None, run: Path | None = None) -> World:
+    """Prepares the data and opens graph and encoders.
+
+    Args:
+        store: takes the place of the data's own graph.
+        run: the run's folder, by which its requests to language models are counted over all of its sessions.
+    """
     cache = Path(config.cache_dir).expanduser()
     resources: dict[str, Any] = {"cache_dir": cache}
     source: QuestionSource | None = None
@@ -111,7 +116,7 @@ def make_world(config: DictConfig, store: Path | None = None) -> World:
         text_encoder=make(section(config.text_encoder), resources),
         image_encoder=make(section(config.image_encoder), resources),
         cache_dir=cache,
-        chat=_chat(config, resources),
+        chat=_chat(config, {**resources, "run": "" if run is None else str(run)}),
     )
 
 

@@ -6,6 +6,7 @@ Several processes share the questions; the first one writes and prints.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -23,7 +24,7 @@ from vispath_lit.launch.config import plain
 from vispath_lit.launch.parts import World
 from vispath_lit.launch.questions import split_questions
 from vispath_lit.launch.record import RunRecord, point_latest
-from vispath_lit.processes import is_first
+from vispath_lit.processes import gathered, is_first
 from vispath_lit.progress import console
 from vispath_lit.protocols import System
 from vispath_lit.types import Question
@@ -68,6 +69,7 @@ def evaluate_systems(
     protocols = _possible(given, questions)
     done = _evaluate(config, world, system, questions, protocols, record, marks, fixed=False)
     other = _evaluate(config, world, fixed, questions, protocols, record, marks, fixed=True) if fixed else {}
+    usages = [] if world.chat is None else gathered(dict(world.chat.usage()))
     if not is_first():
         return {}
     metrics = assemble(
@@ -78,8 +80,8 @@ def evaluate_systems(
         fixed=other or None,
         seed=config.seed,
     )
-    if world.chat is not None:
-        metrics["cost"] = _with_totals(metrics["cost"], world.chat.usage())
+    if usages:
+        metrics["cost"] = _with_totals(metrics["cost"], usages)
     record.metrics(metrics)
     shown, against = done[NOTHING].records, other[NOTHING].records if other else ()
     write_report(record.report, metrics, shown, questions, fixed=against, seed=config.seed)
@@ -94,11 +96,19 @@ def evaluate_systems(
     return metrics
 
 
-def _with_totals(cost: object, usage: Mapping[str, int]) -> dict[str, object]:
-    """The main table's means, with the totals of the whole run: every protocol and both systems."""
+def _with_totals(cost: object, usages: Sequence[Mapping[str, int]]) -> dict[str, object]:
+    """The main table's means, with the totals of the run: every protocol, both systems, all processes.
+
+    `requests` are those of this session, `requests_of_all_sessions` those before the run was taken up, too.
+    """
     assert isinstance(cost, Mapping)
-    totals = {key: usage[key] for key in ("requests", "cache_hits")}
-    return {**cost, **totals, "chat": dict(usage)}
+    used: Counter[str] = Counter()
+    for usage in usages:
+        used.update(usage)
+    earlier = max(usage.get("earlier_requests", 0) for usage in usages)  # Each process has read one log.
+    del used["earlier_requests"]
+    totals = {key: used[key] for key in ("requests", "cache_hits")}
+    return {**cost, **totals, "requests_of_all_sessions": earlier + used["requests"], "chat": dict(used)}
 
 
 def _possible(given: Sequence[str], questions: Sequence[Question]) -> list[str]:

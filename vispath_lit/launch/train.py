@@ -44,7 +44,7 @@ def train(config: DictConfig) -> float | None:
     pl.seed_everything(config.seed, workers=True, verbose=False)
     record = RunRecord(config.run_dir)
     with in_turn():
-        world = make_world(config)
+        world = make_world(config, run=record.folder)
     with in_turn():
         parts = make_parts(config.parts, world, parts_of(config.system, config.parts))
     system = make_system(config.system, world, parts)

@@ -12,6 +12,7 @@ from torch import Tensor
 from vispath_lit.errors import ConfigError
 from vispath_lit.kg.frontier import follow
 from vispath_lit.kg.store import KnowledgeGraph
+from vispath_lit.models.backbones.forwards import counting
 from vispath_lit.models.examiners.none import NoExaminer
 from vispath_lit.models.remembered import remembering
 from vispath_lit.models.selectors.best_path import rank_endpoints
@@ -36,6 +37,7 @@ from vispath_lit.search.settings import SearchSettings
 from vispath_lit.search.trace import Hop, traces
 from vispath_lit.types import (
     Candidate,
+    Cost,
     Evidence,
     Intents,
     Path,
@@ -92,9 +94,11 @@ class Searcher:
     # no_grad, not inference_mode: what parts cache here is used again in training.
     @torch.no_grad()
     def search(self, queries: Sequence[Query]) -> list[Prediction]:
-        """One prediction a query, in order."""
-        with remembering():
-            return self._search(queries)
+        """One prediction a query, in order; its cost holds the forwards of a backbone."""
+        with remembering(), counting() as forwards:
+            found = self._search(queries)
+        costs = [Cost(vlm_forwards=forwards[id(query)]) for query in queries]
+        return [replace(one, cost=cost) for one, cost in zip(found, costs, strict=True)]
 
     def _search(self, queries: Sequence[Query]) -> list[Prediction]:
         analyses = [

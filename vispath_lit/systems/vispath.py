@@ -102,7 +102,7 @@ class VisPath:
 
 def settled(prediction: Prediction, bill: Bill, seconds: float) -> Prediction:
     """The prediction with its cost; it is `failed`, and empty, where the chat back end gave out on it."""
-    cost = replace(bill.cost, seconds=seconds)
+    cost = replace(bill.cost, vlm_forwards=prediction.cost.vlm_forwards, seconds=seconds)
     if bill.failed:
         return Prediction("", None, "failed", statement=bill.failed, cost=cost)
     return replace(prediction, cost=cost)

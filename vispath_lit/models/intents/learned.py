@@ -17,6 +17,7 @@ from torch.nn import functional as F  # noqa: N812
 from vispath_lit.errors import ConfigError
 from vispath_lit.kg.store import KnowledgeGraph
 from vispath_lit.models.attention import DecoderLayer, EncoderLayer
+from vispath_lit.models.backbones.forwards import count_forward
 from vispath_lit.models.features import GraphFeatures, StepEmbedding
 from vispath_lit.models.frozen import frozen, hide_words
 from vispath_lit.models.intents.once import once
@@ -148,6 +149,7 @@ class LearnedIntent(nn.Module):
             yield seen.places, seen.there[:, None].expand(-1, seen.places.shape[1])
         if (vlm := self._vlm[0]) is not None:
             hidden, there = vlm(queries, [""] * len(queries))
+            count_forward(queries)
             yield self.joint(hidden.to(self.ask.device)), there.to(self.ask.device)
 
     def forward(self, states: States, reading: Reading | None = None) -> Intents:
