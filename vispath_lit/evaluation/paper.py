@@ -178,9 +178,9 @@ def cost_sheet(runs: Sequence[Run]) -> Sheet:
         ("system", "LLM calls", "VLM calls", "VLM forwards", "tokens", "seconds", "peak GB"),
         tuple(lines),
         (
-            "Measured means; the published row is of VisPath-Bench, without seconds. A call writes an answer, "
-            "a forward is the reading of question and picture by the backbone of learned parts: at most one a "
-            "question, and so at most one a hop.",
+            "Measured means; the published row is of VisPath-Bench, without seconds. A call writes an "
+            "answer, a forward is the reading of question and picture by the backbone of learned parts: at "
+            "most one a question, and so at most one a hop.",
             *_limits(runs),
         ),
     )
