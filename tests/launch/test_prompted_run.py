@@ -13,6 +13,7 @@ from vispath_lit.errors import ConfigError
 from vispath_lit.launch.config import load_config
 from vispath_lit.launch.evaluate import evaluate_run
 from vispath_lit.launch.parts import section
+from vispath_lit.launch.testing import _with_totals
 
 PLANETS = Path(__file__).parents[2] / "examples" / "planets"
 KEY = "sk-not-to-be-written-anywhere"
@@ -80,6 +81,20 @@ def test_what_the_server_received_is_what_is_reported(tmp_path: Path) -> None:
 def test_a_model_that_is_not_named_is_said() -> None:
     with pytest.raises(ConfigError, match=r"^chat\.model is not set: say chat\.model=VALUE$"):
         section(load_config("eval", ["chat=openai"]).chat.backend)
+
+
+def test_the_requests_of_several_processes_add_up() -> None:
+    usages = [
+        {"requests": 5, "cache_hits": 1, "tokens": 50, "earlier_requests": 7, "sketch.calls": 3},
+        {"requests": 4, "cache_hits": 0, "tokens": 20, "earlier_requests": 7, "ranking.calls": 2},
+    ]
+    assert _with_totals({"llm_calls": 1.5, "requests": 0, "cache_hits": 0}, usages) == {
+        "llm_calls": 1.5,
+        "requests": 9,
+        "cache_hits": 1,
+        "requests_of_all_sessions": 16,
+        "chat": {"requests": 9, "cache_hits": 1, "tokens": 70, "sketch.calls": 3, "ranking.calls": 2},
+    }
 
 
 def test_a_budget_fails_questions_and_a_rerun_goes_on_without_paying_twice(tmp_path: Path) -> None:

@@ -93,13 +93,15 @@ class AnswerStore:
 
     def _add_run_column(self) -> None:
         """Another process may be adding it at this moment."""
+        if self._tells_runs():
+            return
         self._base.execute("BEGIN IMMEDIATE")
-        try:
-            columns = {row[1] for row in self._base.execute("PRAGMA table_info(sent)")}
-            if "run" not in columns:
-                self._base.execute(RUN_COLUMN)
-        finally:
-            self._base.execute("COMMIT")
+        if not self._tells_runs():
+            self._base.execute(RUN_COLUMN)
+        self._base.execute("COMMIT")
+
+    def _tells_runs(self) -> bool:
+        return any(name == "run" for _, name, *_ in self._base.execute("PRAGMA table_info(sent)"))
 
     def close(self) -> None:
         """Closes the file."""
