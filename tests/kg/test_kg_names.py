@@ -64,6 +64,15 @@ def test_exact(toy_graph: KnowledgeGraph, name: str, expected: list[str]) -> Non
     assert ids(toy_graph, NameIndex(toy_graph).exact(name)) == expected
 
 
+def test_an_entity_bears_its_label_and_its_aliases(toy_graph: KnowledgeGraph) -> None:
+    index = NameIndex(toy_graph)
+    for entity in range(toy_graph.num_entities):
+        own = [toy_graph.label(entity), *toy_graph.aliases(entity)]
+        assert all(index.bears(entity, name.upper()) for name in own)
+        assert not index.bears(entity, own[0] + "x")
+        assert not index.bears(entity, "")
+
+
 def test_labels_come_before_aliases(toy_folder: Path) -> None:
     with (toy_folder / "entities.tsv").open("a", encoding="utf8") as file:
         file.write("cur\tEUR\t\tcode\t\n")

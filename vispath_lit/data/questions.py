@@ -13,6 +13,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, NoReturn
 
+from vispath_lit.data.lines import numbered_lines
 from vispath_lit.errors import DataError
 from vispath_lit.types import GoldPath, Question
 from vispath_lit.whole import whole_file
@@ -93,16 +94,9 @@ def _record(question: Question, folder: Path) -> dict[str, object]:
 
 
 def _lines(file: Path) -> Iterator[tuple[int, bytes]]:
-    with file.open("rb") as source:
-        number = 0
-        while line := source.readline(MAX_LINE + 1):
-            number += 1
-            if len(line) > MAX_LINE:
-                raise DataError(f"{file}, line {number}: longer than {MAX_LINE} bytes; is this JSON Lines?")
-            if number == 1:
-                line = line.removeprefix(b"\xef\xbb\xbf")
-            if line := line.strip():
-                yield number, line
+    for number, line in numbered_lines(file, MAX_LINE, "; is this JSON Lines?"):
+        if stripped := line.strip():
+            yield number, stripped
 
 
 def _parse(file: Path, number: int, text: bytes) -> dict[str, Any]:

@@ -79,6 +79,11 @@ class NameIndex:
         """The entities of that name, those whose label it is first, then by index; empty where none is."""
         return self._resolve(*self._candidates([fold(name)])[0])
 
+    def bears(self, entity: int, name: str) -> bool:
+        """Whether the entity's label or one of its aliases is that name."""
+        folded = fold(name)
+        return any(fold(own) == folded for own in (self.graph.label(entity), *self.graph.aliases(entity)))
+
     def bearers(self, name: str) -> list[NameMatch]:
         """The entities of `exact` with the label or alias that is meant, as the graph writes it; score 1."""
         wanted, candidates = self._candidates([fold(name)])[0]

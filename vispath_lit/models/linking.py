@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from vispath_lit.kg.folding import fold
 from vispath_lit.kg.names import NameIndex
 from vispath_lit.kg.store import KnowledgeGraph
 from vispath_lit.types import Path
@@ -14,7 +13,6 @@ class AnswerLinker:
     """Looks for an answer's name first on the paths behind it, then in the whole graph."""
 
     def __init__(self, graph: KnowledgeGraph) -> None:
-        self.graph = graph
         self._names = NameIndex(graph)
 
     def entity(self, answer: str, paths: Sequence[Path]) -> int | None:
@@ -27,9 +25,7 @@ class AnswerLinker:
         ends = [path.end for path in paths]
         passed = [entity for path in paths for entity in reversed(path.entities[:-1])]
         for entity in dict.fromkeys([*ends, *passed]):
-            if fold(answer) in {
-                fold(name) for name in (self.graph.label(entity), *self.graph.aliases(entity))
-            }:
+            if self._names.bears(entity, answer):
                 return entity
         found = self._names.exact(answer)
         return found[0] if len(found) == 1 else None

@@ -18,7 +18,6 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from vispath_lit.errors import at_least
-from vispath_lit.kg.folding import fold
 from vispath_lit.kg.names import NameIndex
 from vispath_lit.kg.store import KnowledgeGraph
 from vispath_lit.protocols import ChatBackend
@@ -114,11 +113,8 @@ class Conversational(ABC):
         for written in dict.fromkeys((name, name.strip(" .,;:!?\"'"))):
             if not written:
                 continue
-            folded = fold(written)
             for entity in dict.fromkeys(near):
-                if any(
-                    fold(own) == folded for own in (self.graph.label(entity), *self.graph.aliases(entity))
-                ):
+                if self.names.bears(entity, written):
                     return entity
             if found := self.names.exact(written):
                 return found[0]

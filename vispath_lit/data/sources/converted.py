@@ -2,15 +2,33 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from pathlib import Path
 
 import xxhash
 
+from vispath_lit.data.questions import read_questions
 from vispath_lit.errors import ConfigError, DataError
+from vispath_lit.types import Question
 from vispath_lit.whole import folder_beside
 
 VERSION = 1  # Of the conversions; another one converts anew.
+
+
+class ConvertedSource(ABC):
+    """A `QuestionSource` whose published files are converted to a store and to question files."""
+
+    @abstractmethod
+    def _converted(self) -> Path:
+        """The folder that holds `store/` and `questions/`, made where it is missing."""
+
+    def prepare(self) -> Path:
+        return self._converted() / "store"
+
+    def questions(self, split: str) -> list[Question]:
+        file = self._converted() / "questions" / f"{split}.jsonl"
+        return read_questions(file) if file.is_file() else []
 
 
 def converted(source: str, cache_dir: Path, settings: str, make: Callable[[Path, Path], object]) -> Path:

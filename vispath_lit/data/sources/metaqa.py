@@ -6,14 +6,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from vispath_lit.data.importers.metaqa import convert
-from vispath_lit.data.questions import read_questions
-from vispath_lit.data.sources.converted import converted
+from vispath_lit.data.sources.converted import ConvertedSource, converted
 from vispath_lit.errors import ConfigError
 from vispath_lit.kg.faults import OnError
-from vispath_lit.types import Question
 
 
-class MetaQA:
+class MetaQA(ConvertedSource):
     """`data=metaqa data.folder=FOLDER`; the published files are converted once, into the cache.
 
     Args:
@@ -47,13 +45,6 @@ class MetaQA:
         self.hops = tuple(sorted(set(hops)))
         self.variant = variant
         self.on_error = on_error
-
-    def prepare(self) -> Path:
-        return self._converted() / "store"
-
-    def questions(self, split: str) -> list[Question]:
-        file = self._converted() / "questions" / f"{split}.jsonl"
-        return read_questions(file) if file.is_file() else []
 
     def _converted(self) -> Path:
         def make(source: Path, out: Path) -> object:

@@ -18,6 +18,7 @@ from typing import Literal, NoReturn
 
 import xxhash
 
+from vispath_lit.data.lines import numbered_lines
 from vispath_lit.data.sources.custom import divide
 from vispath_lit.errors import ConfigError, DataError
 from vispath_lit.kg.cached import store_of
@@ -30,6 +31,7 @@ Successors = Mapping[tuple[str, str], Sequence[str]]
 HOPS = {2: (2,), 3: (3,), "both": (2, 3)}
 PROTOCOLS = ("random", "start_disjoint")
 END = "<end>"
+REMEDY = "; mend the line or fetch the published file again"
 MAX_LINE = 1 << 20  # Bytes; a longer line is refused, so that a broken file cannot fill the memory.
 MAX_WALKS = 10_000  # Walks of one relation sequence looked at for one question.
 MAX_PATHS = 64  # Gold paths kept a question.
@@ -215,24 +217,19 @@ def _walks(start: str, relations: Sequence[str], successors: Successors) -> Iter
 
 def _lines(file: Path) -> Iterator[tuple[int, str]]:
     """The numbered lines that are not blank."""
-    with file.open("rb") as source:
-        number = 0
-        while line := source.readline(MAX_LINE + 1):
-            number += 1
-            if len(line) > MAX_LINE:
-                _fail(file, number, f"longer than {MAX_LINE} bytes")
-            try:
-                text = line.decode("utf-8-sig" if number == 1 else "utf8").rstrip("\r\n")
-            except UnicodeDecodeError as error:
-                _fail(file, number, f"not UTF-8 ({error.reason} at byte {error.start})")
-            if "\0" in text:
-                _fail(file, number, "found a NUL character")
-            if text.strip():
-                yield number, text
+    for number, line in numbered_lines(file, MAX_LINE, REMEDY):
+        try:
+            text = line.decode("utf8").rstrip("\r\n")
+        except UnicodeDecodeError as error:
+            _fail(file, number, f"not UTF-8 ({error.reason} at byte {error.start})")
+        if "\0" in text:
+            _fail(file, number, "found a NUL character")
+        if text.strip():
+            yield number, text
 
 
 def _fail(file: Path, number: int, reason: str) -> NoReturn:
-    raise DataError(f"{file}, line {number}: {reason}; mend the line or fetch the published file again")
+    raise DataError(f"{file}, line {number}: {reason}{REMEDY}")
 
 
 def _existing(file: Path) -> Path:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 
+from vispath_lit.data.lines import numbered_lines
 from vispath_lit.errors import DataError
 
 MAX_LINE = 8 << 20  # Bytes; a longer line or field is refused, so that a broken file cannot fill the memory.
@@ -117,16 +118,11 @@ def read_rows(file: Path, list_at: str | None = None) -> Iterator[Row]:
 
 
 def _lines(file: Path) -> Iterator[tuple[int, str]]:
-    with file.open("rb") as source:
-        number = 0
-        while line := source.readline(MAX_LINE + 1):
-            number += 1
-            if len(line) > MAX_LINE:
-                raise DataError(f"{file}, line {number}: longer than {MAX_LINE} bytes")
-            try:
-                yield number, line.decode("utf-8-sig" if number == 1 else "utf8")
-            except UnicodeDecodeError as error:
-                raise DataError(f"{file}, line {number}: not UTF-8 ({error.reason})") from error
+    for number, line in numbered_lines(file, MAX_LINE):
+        try:
+            yield number, line.decode("utf8")
+        except UnicodeDecodeError as error:
+            raise DataError(f"{file}, line {number}: not UTF-8 ({error.reason})") from error
 
 
 def _csv(file: Path) -> Iterator[Row]:

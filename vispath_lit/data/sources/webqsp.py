@@ -5,13 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 from vispath_lit.data.importers.rog import convert
-from vispath_lit.data.questions import read_questions
-from vispath_lit.data.sources.converted import converted
+from vispath_lit.data.sources.converted import ConvertedSource, converted
 from vispath_lit.kg.faults import OnError
-from vispath_lit.types import Question
 
 
-class WebQSP:
+class WebQSP(ConvertedSource):
     """`data=webqsp data.folder=FOLDER`; the published files are converted once, into the cache.
 
     The graph is the union of all questions' parts. No path is published as gold: training takes weak ones,
@@ -34,13 +32,6 @@ class WebQSP:
         self.folder = folder
         self.cache = Path(cache_dir)
         self.on_error = on_error
-
-    def prepare(self) -> Path:
-        return self._converted() / "store"
-
-    def questions(self, split: str) -> list[Question]:
-        file = self._converted() / "questions" / f"{split}.jsonl"
-        return read_questions(file) if file.is_file() else []
 
     def _converted(self) -> Path:
         def make(source: Path, out: Path) -> object:
