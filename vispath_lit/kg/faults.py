@@ -6,13 +6,15 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from vispath_lit.errors import ConfigError, DataError
-from vispath_lit.kg.tsv import Table
+
+if TYPE_CHECKING:  # The command line reads `OnError` here before it does anything; Arrow would make it wait.
+    from vispath_lit.kg.tsv import Table
 
 OnError = Literal["fail", "skip"]
 LISTED = 100  # Faults that a report spells out; the counts are always complete.
