@@ -32,6 +32,13 @@ def test_a_block_that_writes_nothing_is_no_file(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
+def test_the_longest_names_have_room(tmp_path: Path) -> None:
+    for place in (tmp_path / ("a" * 255), tmp_path / ("\N{GRINNING FACE}" * 63)):
+        with whole_file(place) as partial:
+            partial.write_text("x")
+        assert place.read_text() == "x"
+
+
 def test_two_may_write_one_place_at_once(tmp_path: Path) -> None:
     place = tmp_path / "a.npy"
     with whole_file(place) as one, whole_file(place) as other:

@@ -36,4 +36,5 @@ def folder_beside(place: Path) -> Iterator[Path]:
 
 def _beside(place: Path) -> Path:
     place.parent.mkdir(parents=True, exist_ok=True)
-    return place.with_name(f".{place.name}.{secrets.token_hex(4)}.partial")
+    # A part of the name suffices to know it by; the whole of a long one would leave no room for the rest.
+    return place.with_name(f".{place.name[:50]}.{secrets.token_hex(4)}.partial")
