@@ -31,7 +31,7 @@ class TailParts:
         self.labels = labels
         self.composer = composer
         width, entities = 3 * composer.width + composer.dim, labels.graph.num_entities
-        self.capacity = min(entities, limit // (2 * width))
+        self.capacity = max(0, min(entities, limit // (2 * width)))
         # Zeros take no memory until they are written: a graph of millions costs what is used of it.
         self._parts = torch.from_numpy(np.zeros((self.capacity, width), dtype=np.float16))
         self._place = np.zeros(entities, dtype=np.int32)  # Row + 1; 0 where nothing is remembered.
