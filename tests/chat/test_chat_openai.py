@@ -241,7 +241,11 @@ def test_contents_in_parts_and_refusals_are_read() -> None:
     assert read_completion(body(parts), request()).text == '{"choice": 1}'
     assert read_completion(body(None), request()).text == ""
     assert read_completion(body("ab"), request()).answer_tokens == 1, "estimated where nobody counts"
-    for broken in (b"", b"[]", b'{"choices": []}', b'{"choices": [{}]}', body(3)):
+    assert read_completion(b"\xef\xbb\xbf" + body("ab"), request()).text == "ab", "a byte order mark"
+    assert read_completion(body("a\ud83d"), request()).text == "a?", "half a character"
+    assert read_completion(body("ab").replace(b"b", b"\xff"), request()).text == "a\ufffd"
+    deep = b'{"choices": ' + b"[" * 100_000
+    for broken in (b"", b"[]", b'{"choices": []}', b'{"choices": [{}]}', body(3), deep, b"\xff", b"NaN"):
         with pytest.raises(ValidationError):
             read_completion(broken, request())
 

@@ -83,6 +83,23 @@ def test_a_model_that_is_not_named_is_said() -> None:
         section(load_config("eval", ["chat=openai"]).chat.backend)
 
 
+def test_a_server_that_is_down_fails_every_question_until_it_is_back(tmp_path: Path) -> None:
+    down = True
+    with serve(say, lambda number, body: "500" if down else "ok") as server:
+        metrics, predictions = run(tmp_path, server.url, "given=[nothing]", "chat.attempts=1")
+        assert [one["provenance"] for one in predictions] == ["failed"] * 11
+        assert all("status 500" in one["statement"] and one["answer"] == "" for one in predictions)
+        assert metrics["cost"]["requests"] == server.log.requests == 11, "a question is given up at once"
+        assert metrics["abstention"]["failed"] == 1
+        down = False
+        metrics, predictions = run(tmp_path, server.url, "given=[nothing]", "chat.attempts=1")
+    assert len(predictions) == 11
+    assert {one["answer"] for one in predictions} == {"Sun"}
+    assert (
+        metrics["cost"]["requests_of_all_sessions"] == server.log.requests == 11 + metrics["cost"]["requests"]
+    )
+
+
 def test_the_requests_of_several_processes_add_up() -> None:
     usages = [
         {"requests": 5, "cache_hits": 1, "tokens": 50, "earlier_requests": 7, "sketch.calls": 3},

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import base64
+import json
 from io import BytesIO
 from typing import Any, Literal
 
 from PIL import Image
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, ValidationError
 
 from vispath_lit.chat.parsing import json_schema
 from vispath_lit.types import ChatMessage, ChatRequest, RawAnswer, ReplyT
@@ -56,12 +57,29 @@ def read_completion(body: bytes, request: ChatRequest[ReplyT]) -> RawAnswer:
     Raises:
         ValidationError: a body that is no chat completion.
     """
-    text = _Completion.model_validate_json(body).choices[0].message.text
+    try:
+        completion = _Completion.model_validate_json(body)
+    except ValidationError:
+        body = _plain(body)
+        completion = _Completion.model_validate_json(body)
+    text = completion.choices[0].message.text
     try:
         usage = _Counted.model_validate_json(body).usage
     except ValueError:
         return estimated(text, request)
     return RawAnswer(text, usage.prompt_tokens, usage.completion_tokens)
+
+
+def _plain(body: bytes) -> bytes:
+    """The body without what no text holds: a byte order mark, broken bytes, halves of characters.
+
+    Models write halves of an emoji, and would at the next attempt.
+    """
+    try:
+        found = json.loads(body.decode("utf-8-sig", "replace"))
+    except (ValueError, RecursionError):
+        return body
+    return json.dumps(found, ensure_ascii=False).encode("utf8", "replace")
 
 
 def estimated(text: str, request: ChatRequest[ReplyT]) -> RawAnswer:
