@@ -13,6 +13,7 @@ LAYERS = (
     "whole",
     "progress",
     "processes",
+    "engines",
     "types",
     "protocols",
     "encoders",

@@ -43,7 +43,7 @@ def test_everything_is_pinned_in_the_constraints(project: dict[str, Any]) -> Non
     constraints = pins((ROOT / "constraints.txt").read_text(encoding="utf8").splitlines())
     listed = pins((ROOT / "atlas-packages.txt").read_text(encoding="utf8").splitlines())
     extras = project["project"]["optional-dependencies"]
-    kinds = [extras[name] for name in ("dev", "chat", "rdf", "sweep")]
+    kinds = [extras[name] for name in ("dev", "chat", "ray", "rdf", "sweep")]
     needed = sum(kinds, project["project"]["dependencies"])
     assert names(needed) - {"vispath-lit"} <= set(constraints)  # an extra may ask for others of its own
     assert {name: constraints.get(name) for name in listed} == listed

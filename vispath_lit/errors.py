@@ -25,6 +25,10 @@ class ConfigError(VisPathError):
     """A value or a combination of values that cannot work; names the key and what is allowed."""
 
 
+class EngineError(VisPathError):
+    """Workers of an engine that did not start, or were lost."""
+
+
 class ChatError(VisPathError):
     """A language model that gave no answer: a budget is used up, or its server gave out."""
 

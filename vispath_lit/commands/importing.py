@@ -17,7 +17,9 @@ from typing import Annotated, Any, get_type_hints
 import typer
 from typer.core import TyperGroup
 
+from vispath_lit.commands.options import ChosenEngine, Workers
 from vispath_lit.commands.printing import out, print_json
+from vispath_lit.engines.engine import EngineName, make_engine
 from vispath_lit.errors import ConfigError
 from vispath_lit.kg import importers
 from vispath_lit.kg.faults import OnError
@@ -88,13 +90,14 @@ def _run(name: str, importer: Any, target: Path, questions: Path | None, values:
 
     if questions is not None and values["folder"]:
         raise ConfigError("--questions are converted over a store: leave out --folder")
-    report = import_graph(importer, target, as_folder=values["folder"], on_error=values["on_error"])
+    engine, on_error = make_engine(values["engine"], values["workers"]), values["on_error"]
+    report = import_graph(importer, target, as_folder=values["folder"], on_error=on_error, engine=engine)
     found: dict[str, Any] = report.as_dict()
     if questions is not None:
         convert = importlib.import_module(f"{CONVERTERS}.{name}").convert_questions
         found = {
             "graph": found,
-            "questions": convert(importer, target, questions, on_error=values["on_error"]),
+            "questions": convert(importer, target, questions, on_error=on_error),
         }
     if values["as_json"]:
         print_json(found)
@@ -118,6 +121,8 @@ def _parameters(kind: Any) -> list[inspect.Parameter]:
         *found,
         _parameter("folder", bool, typer.Option("--folder", help="Write TSV files, not a store."), False),
         _parameter("on_error", OnError, typer.Option(help=fail), "fail"),
+        _annotated("engine", ChosenEngine, EngineName.alone),
+        _annotated("workers", Workers, None),
         _parameter("as_json", bool, typer.Option("--json", help="Print JSON for programs."), False),
     ]
 
@@ -128,9 +133,13 @@ def _help(kind: Any, name: str) -> str:
 
 
 def _parameter(name: str, kind: Any, declared: Any, default: Any = MISSING) -> inspect.Parameter:
+    return _annotated(name, Annotated[kind, declared], default)
+
+
+def _annotated(name: str, annotation: Any, default: Any) -> inspect.Parameter:
     return inspect.Parameter(
         name,
         inspect.Parameter.KEYWORD_ONLY,
-        annotation=Annotated[kind, declared],
+        annotation=annotation,
         default=inspect.Parameter.empty if default is MISSING else default,
     )

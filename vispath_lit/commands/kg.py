@@ -1,4 +1,4 @@
-"""`vispath kg build | stats | search | import`: make a graph store and look at it."""
+"""`vispath kg build | stats | search | embed | import`: make a graph store and look at it."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from typing import Annotated
 import typer
 
 from vispath_lit.commands.importing import import_app
-from vispath_lit.commands.options import Json
+from vispath_lit.commands.options import ChosenEngine, Json, Workers
 from vispath_lit.commands.printing import out, plain, print_json
+from vispath_lit.engines.engine import EngineName, make_engine
 from vispath_lit.kg.faults import OnError
 
 kg_app = typer.Typer(help="Build a graph store and look at it.", no_args_is_help=True)
@@ -83,3 +84,32 @@ def kg_search(
         for i, label, m in zip(ids, labels, matches, strict=True):
             by = "" if m.name == label else f"   by {plain(m.name)}"
             out.print(f"  {m.score:6.3f}  {plain(i)}  {plain(label)}{by}")
+
+
+@kg_app.command("embed")
+def kg_embed(
+    store: Annotated[Path, typer.Argument(help="A built store, or a graph folder.")],
+    questions: Annotated[
+        list[Path] | None, typer.Option(help="A question file whose words are embedded, too; repeatable.")
+    ] = None,
+    images: Annotated[bool, typer.Option("--images", help="The reference images, too.")] = False,
+    engine: ChosenEngine = EngineName.alone,
+    workers: Workers = None,
+    as_json: Json = False,
+) -> None:
+    """Embed names, relations and more beforehand: trainings and searches find them in the cache.
+
+    vispath kg embed data/atlas/store --questions data/atlas/questions/train.jsonl --images
+    """
+    from vispath_lit.kg.cached import store_of
+    from vispath_lit.kg.store import KnowledgeGraph
+    from vispath_lit.launch.config import cache_dir
+    from vispath_lit.launch.embedding import embed
+
+    chosen = make_engine(engine, workers)
+    cache = Path(cache_dir())
+    found = embed(KnowledgeGraph.open(store_of(store, cache)), cache, questions or (), images, chosen)
+    if as_json:
+        print_json(found)
+    else:
+        out.print(found)

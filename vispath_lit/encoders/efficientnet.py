@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import struct
-from collections.abc import Sequence
-from functools import cached_property
+from collections.abc import Iterator, Sequence
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -23,6 +24,7 @@ from vispath_lit.encoders.cache import ContentCache, content_keys
 from vispath_lit.encoders.fine import CellFeatures, FineFeatures, Maps
 from vispath_lit.encoders.precision import choose_dtype
 from vispath_lit.encoders.threads import limited_threads
+from vispath_lit.engines.engine import Alone, Engine
 from vispath_lit.errors import ConfigError
 
 CHANNELS = 1280
@@ -94,6 +96,7 @@ class EfficientNetLite:
         dtype: `auto` computes in bfloat16 where the processor can (2.7 times as fast, cosine 0.998).
         batch: pictures in one forward pass; few, so that feature maps stay in the processor's cache.
         threads: threads while embedding; None leaves torch's setting.
+        engine: computes the vectors, which this process keeps; None: this process.
     """
 
     def __init__(
@@ -104,6 +107,7 @@ class EfficientNetLite:
         dtype: Literal["auto", "float32", "bfloat16"] = "auto",
         batch: int = 8,
         threads: int | None = None,
+        engine: Engine | None = None,
     ) -> None:
         if size % 32 or not 32 <= size <= 1024:
             raise ConfigError(f"image encoder size {size}: expected a multiple of 32 from 32 to 1024")
@@ -112,6 +116,7 @@ class EfficientNetLite:
         if batch < 1:
             raise ConfigError(f"image encoder batch {batch}: expected at least 1")
         self.size, self.pool, self.batch, self.threads = size, pool, batch, threads
+        self.engine = engine or Alone()
         self.dtype = choose_dtype(dtype)
         model = load_efficientnet(size)
         self.dim = CHANNELS * pool * pool
@@ -154,7 +159,11 @@ class EfficientNetLite:
         for cache in self._caches.values():
             cache.flush()
 
-    @torch.no_grad()
+    def __reduce__(self) -> tuple[Any, ...]:
+        """What travels to a worker is which weights to load."""
+        dtype = str(self.dtype).removeprefix("torch.")
+        return _copy, (self.size, self.pool, dtype, self.fingerprint)
+
     def _embed(
         self, images: list[Image], keys: NDArray[np.uint64], missing: NDArray[np.int64], kind: str
     ) -> None:
@@ -162,15 +171,23 @@ class EfficientNetLite:
         _, first = np.unique(keys[missing], axis=0, return_index=True)
         todo = missing[np.sort(first)]
         batches = [todo[i : i + self.batch] for i in range(0, len(todo), self.batch)]
+        read = self.engine.map(
+            partial(self._read, list(self._caches)), partial(_batches, images, batches, self.size)
+        )
         with limited_threads(self.threads):
-            for rows in track_if_slow(batches, "embedding images"):
-                maps = self.maps(pixels([images[i] for i in rows], self.size))
-                self._caches[kind].add(keys[rows], self._rows(maps, kind).numpy())
+            for rows, found in zip(track_if_slow(batches, "embedding images"), read, strict=True):
+                self._caches[kind].add(keys[rows], found[kind])
                 for other, cache in self._caches.items():
                     if other != kind:
                         _, known = cache.get(keys[rows])
                         new = known == 0
-                        cache.add(keys[rows[new]], self._rows(maps, other)[torch.from_numpy(new)].numpy())
+                        cache.add(keys[rows[new]], found[other][new])
+
+    @torch.no_grad()
+    def _read(self, kinds: Sequence[str], inputs: Tensor) -> dict[str, NDArray[np.float32]]:
+        """Unit rows `[n, d]` of each kind of `[n, 3, size, size]` inputs."""
+        maps = self.maps(inputs)
+        return {kind: self._rows(maps, kind).numpy() for kind in kinds}
 
     def _rows(self, maps: Maps, kind: str) -> Tensor:
         if kind == "whole":
@@ -212,3 +229,21 @@ class EfficientNetLite:
             digest.update(name.encode())
             digest.update(value.contiguous().numpy().tobytes())
         return digest.hexdigest()
+
+
+def _batches(images: list[Image], batches: list[NDArray[np.int64]], size: int) -> Iterator[Tensor]:
+    return (pixels([images[i] for i in rows], size) for rows in batches)
+
+
+@functools.cache
+def _copy(size: int, pool: int, dtype: Literal["float32", "bfloat16"], fingerprint: str) -> EfficientNetLite:
+    """The encoder in a worker: loaded once, on one thread, with no files of its own.
+
+    Raises:
+        ConfigError: the package holds other weights there.
+    """
+    torch.set_num_threads(1)
+    copy = EfficientNetLite(None, size, pool, dtype)
+    if copy.fingerprint != fingerprint:
+        raise ConfigError("the image encoder's package holds other weights on a worker's machine")
+    return copy

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Iterator, Sequence
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -22,6 +23,7 @@ from vispath_lit.encoders.cache import ContentCache, content_keys
 from vispath_lit.encoders.precision import choose_dtype
 from vispath_lit.encoders.segment import Keys
 from vispath_lit.encoders.threads import limited_threads
+from vispath_lit.engines.engine import Alone, Engine
 from vispath_lit.errors import ConfigError
 
 MAX_TOKENS = 256  # the sentence encoder was trained and is published with this limit
@@ -80,6 +82,7 @@ class MiniLM:
             vectors; `float32` keeps float32 vectors.
         batch_tokens: padded tokens in one forward pass.
         threads: threads while embedding; None leaves torch's setting.
+        engine: computes the vectors, which this process keeps; None: this process.
     """
 
     def __init__(
@@ -89,13 +92,15 @@ class MiniLM:
         dtype: Literal["auto", "float32", "bfloat16"] = "auto",
         batch_tokens: int = 2048,
         threads: int | None = None,
+        engine: Engine | None = None,
     ) -> None:
         if batch_tokens < MAX_TOKENS:
             raise ConfigError(f"text encoder batch_tokens {batch_tokens}: expected at least {MAX_TOKENS}")
-        source = packaged_folder() if folder is None else Path(folder)
+        self.folder = source = packaged_folder() if folder is None else Path(folder).absolute()
         self.dtype = choose_dtype(dtype)
         self.batch_tokens = batch_tokens
         self.threads = threads
+        self.engine = engine or Alone()
         self._tokenizing = threading.Lock()  # the tokenizer is no thread's own
         self.tokenizer, self.model = load_minilm(source, self.dtype)
         self.fingerprint = _fingerprint(source, self.dtype)
@@ -140,21 +145,32 @@ class MiniLM:
             missing = np.flatnonzero(lengths == 0)
         return rows, lengths
 
-    @torch.no_grad()
+    def __reduce__(self) -> tuple[Any, ...]:
+        """What travels to a worker is which weights to load."""
+        return _copy, (self.folder, str(self.dtype).removeprefix("torch."), self.fingerprint)
+
     def _embed(self, texts: list[str], keys: Keys, pooled: bool) -> None:
         """Embeds texts into the cache, batch by batch, so that an interruption keeps what is done."""
         with self._tokenizing:
             ids = self.tokenizer(texts, truncation=True, max_length=MAX_TOKENS, padding=False)["input_ids"]
         lengths = np.array([len(row) for row in ids], dtype=np.int64)
         batches = token_batches(lengths, self.batch_tokens)
+        read = self.engine.map(partial(self._read, pooled), partial(_batches, ids, batches))
         with limited_threads(self.threads):
-            for batch in track_if_slow(batches, "embedding texts"):
-                hidden, mask = self._forward([ids[i] for i in batch], lengths[batch])
+            for batch, (sentences, tokens) in zip(
+                track_if_slow(batches, "embedding texts"), read, strict=True
+            ):
                 # Whoever asks for a text's tokens asks for its sentence vector too: one pass gives both.
                 known = self._sentences.get(keys[batch])[1] > 0
-                self._sentences.add(keys[batch][~known], mean_pool(hidden, mask).numpy()[~known])
-                if not pooled:
-                    self._tokens.add(keys[batch], hidden[mask].float().numpy(), lengths[batch])
+                self._sentences.add(keys[batch][~known], sentences[~known])
+                if tokens is not None:
+                    self._tokens.add(keys[batch], tokens, lengths[batch])
+
+    @torch.no_grad()
+    def _read(self, pooled: bool, ids: list[list[int]]) -> tuple[NDArray[Any], NDArray[Any] | None]:
+        """Sentence vectors `[n, d]` and, unless `pooled`, the texts' last hidden states `[sum(L), d]`."""
+        hidden, mask = self._forward(ids, np.array([len(row) for row in ids], dtype=np.int64))
+        return mean_pool(hidden, mask).numpy(), None if pooled else hidden[mask].float().numpy()
 
     def _forward(self, ids: list[list[int]], lengths: NDArray[np.int64]) -> tuple[Tensor, Tensor]:
         """Last hidden states `[n, L, d]` of token ids, and their mask `[n, L]`."""
@@ -162,6 +178,24 @@ class MiniLM:
         padded = torch.zeros(mask.shape, dtype=torch.long)
         padded[mask] = torch.from_numpy(np.concatenate([np.asarray(row, dtype=np.int64) for row in ids]))
         return self.model(input_ids=padded, attention_mask=mask.long()).last_hidden_state, mask
+
+
+def _batches(ids: list[list[int]], batches: list[NDArray[np.int64]]) -> Iterator[list[list[int]]]:
+    return ([ids[i] for i in batch] for batch in batches)
+
+
+@cache
+def _copy(folder: Path, dtype: Literal["float32", "bfloat16"], fingerprint: str) -> MiniLM:
+    """The encoder in a worker: loaded once, on one thread, with no files of its own.
+
+    Raises:
+        ConfigError: the folder holds other weights there.
+    """
+    torch.set_num_threads(1)
+    copy = MiniLM(None, folder, dtype)
+    if copy.fingerprint != fingerprint:
+        raise ConfigError(f"text encoder folder {folder}: on a worker's machine it is another model")
+    return copy
 
 
 def _distinct(texts: Sequence[str]) -> tuple[list[str], NDArray[np.int64]]:

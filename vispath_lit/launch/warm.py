@@ -12,11 +12,17 @@ from vispath_lit.types import Query, Question
 CHUNK = 512
 
 
-def warm(encoder: TextEncoder, analyzer: QuestionAnalyzer, questions: Sequence[Question]) -> None:
-    """Fills the encoder's cache with the tokens, sentences and objectives (Eq. 8) of the questions."""
+def warm(
+    encoder: TextEncoder, analyzer: QuestionAnalyzer, questions: Sequence[Question], chunk: int = CHUNK
+) -> None:
+    """Fills the encoder's cache with the tokens, sentences and objectives (Eq. 8) of the questions.
+
+    Args:
+        chunk: questions that are embedded at a time.
+    """
     texts = sorted({question.text for question in questions}, key=lambda text: (len(text), text))
-    chunks = [texts[first : first + CHUNK] for first in range(0, len(texts), CHUNK)]
-    for chunk in track(chunks, "Embedding questions"):
-        encoder.tokens(chunk)
-        queries = [Query(text) for text in chunk]
-        encoder.encode(objective_texts(queries, analyzer.analyze(queries), [""] * len(chunk)))
+    chunks = [texts[first : first + chunk] for first in range(0, len(texts), chunk)]
+    for some in track(chunks, "Embedding questions"):
+        encoder.tokens(some)
+        queries = [Query(text) for text in some]
+        encoder.encode(objective_texts(queries, analyzer.analyze(queries), [""] * len(some)))

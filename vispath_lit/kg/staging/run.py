@@ -10,6 +10,7 @@ from typing import Any
 
 import xxhash
 
+from vispath_lit.engines.engine import Alone, Engine
 from vispath_lit.errors import DataError
 from vispath_lit.kg.build import check_target, replace, write_store
 from vispath_lit.kg.faults import OnError
@@ -50,7 +51,12 @@ class ImportReport:
 
 
 def import_graph(
-    importer: Importer, out: str | Path, *, as_folder: bool = False, on_error: OnError = "fail"
+    importer: Importer,
+    out: str | Path,
+    *,
+    as_folder: bool = False,
+    on_error: OnError = "fail",
+    engine: Engine | None = None,
 ) -> ImportReport:
     """Imports into the store `out`, replaced as a whole if it exists, or into a new graph folder.
 
@@ -59,6 +65,7 @@ def import_graph(
     Args:
         on_error: `fail` stops at the first fault and leaves `out` as it was, `skip` leaves such rows out and
             counts them.
+        engine: parses the parts of the sources; None: this process. The bytes of `out` are the same.
 
     Raises:
         DataError: a fault (with `fail`), a damaged file, nothing to import, or a full disk.
@@ -72,7 +79,7 @@ def import_graph(
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         with Stage(target, import_key(importer, sources), on_error) as stage:
-            stage.fill(importer)
+            stage.fill(importer, engine or Alone())
             report = _finish(stage, importer, target, as_folder)
             stage.remove()
     except OSError as error:

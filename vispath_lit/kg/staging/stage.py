@@ -12,17 +12,20 @@ import json
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import partial
+from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 from filelock import FileLock, Timeout
 from numpy.typing import NDArray
 
+from vispath_lit.engines.engine import Engine
 from vispath_lit.errors import DataError
 from vispath_lit.kg.faults import OnError
-from vispath_lit.kg.staging.importer import COLUMNS, Batch, Importer, TableName
+from vispath_lit.kg.staging.importer import COLUMNS, Batch, Importer, TableName, Unit
 from vispath_lit.kg.staging.tally import Tally
 from vispath_lit.progress import console, track
 
@@ -59,22 +62,18 @@ class Stage:
         if self._lock is not None:
             self._lock.release()
 
-    def fill(self, importer: Importer) -> None:
-        """Parses all units that are not there yet."""
+    def fill(self, importer: Importer, engine: Engine) -> None:
+        """Parses all units that are not there yet; the engine's workers parse, this process writes."""
         if self.done:
             console.print(
                 f"going on after {self.done} parts of {self.folder}", highlight=False, soft_wrap=True
             )
-        for index, unit in enumerate(track(importer.units(), "reading")):
-            if index < self.done:
-                continue
-            part = Tally(self.on_error, listed=[])
-            for number, batch in enumerate(unit.parse(part)):
-                if len(batch.lines):
-                    part.read[batch.table] += len(batch.lines)
-                    self._write(f"{index:07d}-{number:03d}", batch)
-            self.tally.add(part)
-            self.done = index + 1
+        parsed = engine.map(partial(_parse, self.on_error), partial(_left, importer, self.done))
+        for part in track(parsed, "reading"):
+            for number, shard in enumerate(part.shards):
+                self._write(f"{self.done:07d}-{number:03d}", shard)
+            self.tally.add(part.tally)
+            self.done += 1
             self._save()
 
     def shards(self, table: TableName) -> Iterator[Shard]:
@@ -88,21 +87,10 @@ class Stage:
         self.__exit__()
         shutil.rmtree(self.folder, ignore_errors=True)
 
-    def _write(self, name: str, batch: Batch) -> None:
-        names = COLUMNS[batch.table]
-        columns = dict(zip(names, batch.columns, strict=True))
-        columns["line"] = pa.array(batch.lines.astype(np.int64))
-        table = pa.record_batch(columns).replace_schema_metadata(
-            {"source": batch.source.encode("utf8", "replace")}
-        )
+    def _write(self, name: str, shard: _Encoded) -> None:
         partial = self.folder / f"{name}.partial"
-        options = pa.ipc.IpcWriteOptions(compression="lz4")
-        with (
-            pa.OSFile(str(partial), "wb") as sink,
-            pa.ipc.new_file(sink, table.schema, options=options) as writer,
-        ):
-            writer.write_batch(table)
-        partial.replace(self.folder / f"{name}-{batch.table}.arrow")
+        partial.write_bytes(shard.data)
+        partial.replace(self.folder / f"{name}-{shard.table}.arrow")
 
     def _save(self) -> None:
         state = {"format": FORMAT, "key": self.key, "done": self.done, "tally": self.tally.as_dict()}
@@ -126,6 +114,48 @@ class Stage:
                 shutil.rmtree(entry)
             elif entry.name != "lock":
                 entry.unlink()
+
+
+class _Encoded(NamedTuple):
+    """A batch as the bytes of a compressed Arrow file."""
+
+    table: TableName
+    data: Any
+
+
+class _Parsed(NamedTuple):
+    """What became of a unit."""
+
+    tally: Tally
+    shards: list[_Encoded]
+
+
+def _left(importer: Importer, done: int) -> Iterator[Unit]:
+    """The units behind those that are done."""
+    return islice(importer.units(), done, None)
+
+
+def _parse(on_error: OnError, unit: Unit) -> _Parsed:
+    tally = Tally(on_error, listed=[])
+    shards: list[_Encoded] = []
+    for batch in unit.parse(tally):
+        if len(batch.lines):
+            tally.read[batch.table] += len(batch.lines)
+            shards.append(_Encoded(batch.table, _encoded(batch)))
+    return _Parsed(tally, shards)
+
+
+def _encoded(batch: Batch) -> Any:
+    columns = dict(zip(COLUMNS[batch.table], batch.columns, strict=True))
+    columns["line"] = pa.array(batch.lines.astype(np.int64))
+    table = pa.record_batch(columns).replace_schema_metadata(
+        {"source": batch.source.encode("utf8", "replace")}
+    )
+    sink = pa.BufferOutputStream()
+    options = pa.ipc.IpcWriteOptions(compression="lz4")
+    with pa.ipc.new_file(sink, table.schema, options=options) as writer:
+        writer.write_batch(table)
+    return sink.getvalue()
 
 
 @dataclass(frozen=True, slots=True)
