@@ -107,20 +107,20 @@ class RayData:
         """
         import ray
 
-        for attempt in range(ATTEMPTS):
+        address = os.environ.get("RAY_ADDRESS")
+        given: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
+        if not address:
+            given |= {"num_cpus": self.workers, "include_dashboard": False}
+        for left in reversed(range(1 if address else ATTEMPTS)):
             if ray.is_initialized():
                 return
-            given: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
-            if not os.environ.get("RAY_ADDRESS"):
-                given |= {"num_cpus": self.workers, "include_dashboard": False}
             try:
                 ray.init(**given)
             except Exception as error:  # Ray raises whatever happened, also a plain Exception.
                 ray.shutdown()
-                if attempt == ATTEMPTS - 1:
-                    where = os.environ.get("RAY_ADDRESS", "on this machine")
+                if not left:
                     raise EngineError(
-                        f"Ray did not start ({where}): {error}; see /tmp/ray, or try --engine alone"
+                        f"no Ray at {address or 'this machine'}: {error}. See to it, or try --engine alone"
                     ) from error
 
 
@@ -185,7 +185,7 @@ def _source(made: Callable[[], Iterator[bytes]]) -> Any:
     from ray.data.block import BlockMetadata
     from ray.data.datasource import Datasource, ReadTask
 
-    class Pieces(Datasource):
+    class Pieces(Datasource):  # type: ignore[misc]  # Ray is not there for every check.
         def estimate_inmemory_data_size(self) -> int | None:
             return None
 

@@ -19,7 +19,6 @@ from vispath_lit.kg.build import build
 from vispath_lit.kg.importers.wikidata5m import Choice, Format
 from vispath_lit.kg.manifest import is_store
 from vispath_lit.kg.staging import stage as stage_module
-from vispath_lit.kg.staging.importer import Batch
 from vispath_lit.kg.staging.run import import_graph
 from vispath_lit.kg.store import KnowledgeGraph
 
@@ -265,12 +264,12 @@ def test_a_stopped_import_parses_no_unit_twice(tmp_path: Path, monkeypatch: pyte
     blocks = stage_module.Stage._write
     written: list[str] = []
 
-    def write(self: stage_module.Stage, name: str, batch: Batch) -> None:
+    def write(self: stage_module.Stage, name: str, shard: stage_module.Encoded) -> None:
         if len(written) == 1:
             written.append("stop")
             raise OSError(28, "No space left on device")
         written.append(name)
-        blocks(self, name, batch)
+        blocks(self, name, shard)
 
     monkeypatch.setattr(stage_module.Stage, "_write", write)
     with pytest.raises(DataError, match=r"No space left.*as it was.*goes on where it stopped"):

@@ -87,7 +87,7 @@ class Stage:
         self.__exit__()
         shutil.rmtree(self.folder, ignore_errors=True)
 
-    def _write(self, name: str, shard: _Encoded) -> None:
+    def _write(self, name: str, shard: Encoded) -> None:
         partial = self.folder / f"{name}.partial"
         partial.write_bytes(shard.data)
         partial.replace(self.folder / f"{name}-{shard.table}.arrow")
@@ -116,7 +116,7 @@ class Stage:
                 entry.unlink()
 
 
-class _Encoded(NamedTuple):
+class Encoded(NamedTuple):
     """A batch as the bytes of a compressed Arrow file."""
 
     table: TableName
@@ -127,7 +127,7 @@ class _Parsed(NamedTuple):
     """What became of a unit."""
 
     tally: Tally
-    shards: list[_Encoded]
+    shards: list[Encoded]
 
 
 def _left(importer: Importer, done: int) -> Iterator[Unit]:
@@ -137,11 +137,11 @@ def _left(importer: Importer, done: int) -> Iterator[Unit]:
 
 def _parse(on_error: OnError, unit: Unit) -> _Parsed:
     tally = Tally(on_error, listed=[])
-    shards: list[_Encoded] = []
+    shards: list[Encoded] = []
     for batch in unit.parse(tally):
         if len(batch.lines):
             tally.read[batch.table] += len(batch.lines)
-            shards.append(_Encoded(batch.table, _encoded(batch)))
+            shards.append(Encoded(batch.table, _encoded(batch)))
     return _Parsed(tally, shards)
 
 
