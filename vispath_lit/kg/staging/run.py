@@ -10,7 +10,7 @@ from typing import Any
 
 import xxhash
 
-from vispath_lit.engines.engine import Alone, Engine
+from vispath_lit.engines.engine import Engine
 from vispath_lit.errors import DataError
 from vispath_lit.kg.build import check_target, replace, write_store
 from vispath_lit.kg.faults import OnError
@@ -79,7 +79,7 @@ def import_graph(
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         with Stage(target, import_key(importer, sources), on_error) as stage:
-            stage.fill(importer, engine or Alone())
+            stage.fill(importer, engine)
             report = _finish(stage, importer, target, as_folder)
             stage.remove()
     except OSError as error:

@@ -22,7 +22,7 @@ import pyarrow as pa
 from filelock import FileLock, Timeout
 from numpy.typing import NDArray
 
-from vispath_lit.engines.engine import Engine
+from vispath_lit.engines.engine import Alone, Engine
 from vispath_lit.errors import DataError
 from vispath_lit.kg.faults import OnError
 from vispath_lit.kg.staging.importer import COLUMNS, Batch, Importer, TableName, Unit
@@ -62,13 +62,13 @@ class Stage:
         if self._lock is not None:
             self._lock.release()
 
-    def fill(self, importer: Importer, engine: Engine) -> None:
+    def fill(self, importer: Importer, engine: Engine | None = None) -> None:
         """Parses all units that are not there yet; the engine's workers parse, this process writes."""
         if self.done:
             console.print(
                 f"going on after {self.done} parts of {self.folder}", highlight=False, soft_wrap=True
             )
-        parsed = engine.map(partial(_parse, self.on_error), partial(_left, importer, self.done))
+        parsed = (engine or Alone()).map(partial(_parse, self.on_error), partial(_left, importer, self.done))
         for part in track(parsed, "reading"):
             for number, shard in enumerate(part.shards):
                 self._write(f"{self.done:07d}-{number:03d}", shard)
