@@ -25,7 +25,7 @@ T = TypeVar("T")
 R = TypeVar("R")
 COLUMN = "piece"
 RETRIES = 2  # Of a piece whose worker was lost; Ray's own default is to try for ever.
-ATTEMPTS = 3  # Ray gives its own helpers 15 seconds to start, too few for the first time on a busy machine.
+ATTEMPTS = 2  # Ray gives its own helpers 15 seconds to start, too few for the first time on a busy machine.
 
 
 class RayData:
