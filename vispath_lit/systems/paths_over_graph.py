@@ -203,7 +203,8 @@ class PathsOverGraph(Walking):
         (plan,) = yield [PLAN.request({"question": query.text, "topics": labels}, fallback, query)]  # 1
         chain = [text for text in map(plain, plan.chain) if text][:MAX_CHAIN]
         asked = Asked(query, chain, plan.sub_questions[:MAX_TOPICS])
-        answer, best = "", list[Path]()
+        answer: str = ""
+        best: list[Path] = []
         if topics:
             subgraph = self._subgraph(in_order(topics, labels, asked.chain))  # 2 to 4
             answer, best = yield from self._explored(asked, subgraph)  # 5 to 9
@@ -244,7 +245,8 @@ class PathsOverGraph(Walking):
             return answer, best
         further = yield from self._pruned(asked, self.walks.one_hop(best), aim)  # 9
         best = distinct([*best, *further])[: self.combined]
-        return (yield from self._judged(asked, best)) if further else "", best
+        answer = (yield from self._judged(asked, best)) if further else ""
+        return answer, best
 
     def _joining(self, subgraph: Subgraph, hops: int, aim: Tensor) -> list[Path]:
         """Step 5."""

@@ -7,9 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-import llguidance
 import llguidance.hf
-import numpy as np
 import torch
 import xxhash
 from PIL.Image import Image
@@ -18,15 +16,13 @@ from transformers import (
     AutoModelForCausalLM,
     AutoModelForImageTextToText,
     AutoTokenizer,
-    LogitsProcessor,
     LogitsProcessorList,
-    StoppingCriteria,
     StoppingCriteriaList,
 )
 
-from vispath_lit.chat.parsing import json_schema
 from vispath_lit.errors import ChatError, ConfigError
 from vispath_lit.models.backbones.hf_files import ModelFiles, compute_dtype
+from vispath_lit.models.backbones.hf_grammar import SchemaDone, SchemaRule
 from vispath_lit.protocols import Sending
 from vispath_lit.types import ChatMessage, ChatRequest, RawAnswer, ReplyT
 
@@ -108,13 +104,7 @@ class HuggingFaceChat:
         return RawAnswer(text, length, len(written))
 
     def _generate(self, inputs: Any, request: ChatRequest[ReplyT]) -> Tensor:
-        grammar = llguidance.LLMatcher.grammar_from_json_schema(
-            json_schema(request.reply), overrides={"whitespace_flexible": False}
-        )
-        matcher = llguidance.LLMatcher(self._words, grammar)
-        if matcher.is_error():
-            raise ChatError(f"no grammar can be made of the step's answer: {matcher.get_error()}")
-        rule = _Rule(matcher, int(inputs["input_ids"].shape[1]))
+        rule = SchemaRule(self._words, request.reply, int(inputs["input_ids"].shape[1]))
         sampling: dict[str, Any] = {"do_sample": False, "temperature": None, "top_p": None, "top_k": None}
         if request.temperature > 0:
             torch.manual_seed(0)
@@ -124,7 +114,7 @@ class HuggingFaceChat:
             max_new_tokens=request.max_tokens,
             pad_token_id=self._tokenizer.pad_token_id or self._tokenizer.eos_token_id,
             logits_processor=LogitsProcessorList([rule]),
-            stopping_criteria=StoppingCriteriaList([_Done(rule)]),
+            stopping_criteria=StoppingCriteriaList([SchemaDone(rule)]),
             **sampling,
         )
         return found
@@ -157,39 +147,6 @@ class HuggingFaceChat:
             {"type": "text", "text": part} if isinstance(part, str) else {"type": "image"}
             for part in message.parts
         ]
-
-
-class _Rule(LogitsProcessor):
-    """Lets through only tokens with which the answer can still become valid."""
-
-    def __init__(self, matcher: Any, prompt: int) -> None:
-        self._matcher = matcher
-        self._read = prompt  # tokens that the matcher knows, or need not know
-
-    def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor:
-        self.follow(input_ids)
-        bits = np.frombuffer(self._matcher.compute_bitmask(), dtype=np.uint8)
-        allowed = torch.from_numpy(np.unpackbits(bits, bitorder="little").astype(bool)).to(scores.device)
-        masked = scores.masked_fill(~allowed[: scores.shape[1]], float("-inf"))
-        return masked
-
-    def follow(self, input_ids: Tensor) -> bool:
-        """Reads the tokens that are new; whether the answer is complete."""
-        for token in input_ids[0, self._read :].tolist():
-            if not self._matcher.is_stopped():
-                self._matcher.consume_token(token)
-        self._read = int(input_ids.shape[1])
-        return bool(self._matcher.is_stopped())
-
-
-class _Done(StoppingCriteria):
-    """Ends where the JSON ends."""
-
-    def __init__(self, rule: _Rule) -> None:
-        self._rule = rule
-
-    def __call__(self, input_ids: Tensor, scores: Any, **kwargs: Any) -> Tensor:
-        return torch.full((len(input_ids),), self._rule.follow(input_ids), device=input_ids.device)
 
 
 def _gguf_folder(model: str) -> ModelFiles:
