@@ -1,7 +1,7 @@
 """Pieces of work by Ray Data: one worker makes the pieces, others do them, and results stream back in order.
 
-At most a few pieces wait at a time, so that sources far larger than the memory go through. The local Ray that
-is started here is this machine's alone; with `RAY_ADDRESS` (or a Ray that runs in this process already) the
+Pieces that wait lie in Ray's object store, whose size it bounds. The local Ray that is started here is this
+machine's alone; with `RAY_ADDRESS` (or a Ray that runs in this process already) the
 workers are that cluster's, and need the same package and files under the same paths.
 """
 
