@@ -18,15 +18,17 @@ SMALL = ("val", "test_composition", "test_relation")
 PLAN = Plan(
     hops={
         "train": {2: 120, 3: 200, 4: 60},
+        "train_wide": {2: 60, 3: 60, 4: 20},
         "val": {2: 10, 3: 20, 4: 5},
         "test": {2: 30, 3: 60, 4: 15},
         "test_composition": {2: 4, 3: 20, 4: 8},
         "test_relation": {2: 6, 3: 10, 4: 4},
     },
-    pairs={"train": 24, "val": 8, "test_cue": 12},
+    pairs={"train": 24, "train_wide": 8, "val": 8, "test_cue": 12},
     wording={"test": 10, "val": 6},
     caps={
         "train": Caps(kind=0.5, relation=0.3, sequence=0.2),
+        "train_wide": Caps(kind=0.5, relation=0.3, sequence=0.2),
         "test": Caps(answer=0.04, kind=0.5, relation=0.3, sequence=0.2),
         **{s: Caps(answer=0.2, kind=0.6, relation=1.0, sequence=0.5) for s in SMALL},
     },
@@ -49,17 +51,18 @@ def splits(made: Path) -> Splits:
 
 def test_no_evaluation_start_or_cue_country_is_in_training(splits: Splits) -> None:
     starts = {split: {q.topic_entity for q in members} for split, members in splits.items()}
-    for split in starts.keys() - {"train"}:
-        assert not starts[split] & starts["train"], split
+    trained = starts["train"] | starts["train_wide"]
+    for split in starts.keys() - {"train", "train_wide"}:
+        assert not starts[split] & trained, split
         assert split == "val" or not starts[split] & starts["val"], split
     cued = {
         split: {decided_at(q) for q in splits[split] if "cue" in q.tags}
-        for split in ("train", "val", "test_cue")
+        for split in ("train", "train_wide", "val", "test_cue")
     }
     assert cued["train"]
     assert cued["test_cue"]
-    assert not cued["train"] & cued["test_cue"]
-    assert not cued["val"] & (cued["train"] | cued["test_cue"])
+    assert not (cued["train"] | cued["train_wide"]) & cued["test_cue"]
+    assert not cued["val"] & (cued["train"] | cued["train_wide"] | cued["test_cue"])
 
 
 def decided_at(question: Question) -> str:
@@ -106,7 +109,7 @@ def test_held_out_relations_and_sequences_stay_out_of_training(splits: Splits) -
     assert not seen & set(HELD_OUT_RELATIONS)
     assert all(set(sequence) & set(HELD_OUT_RELATIONS) for sequence in sequences("test_relation"))
     assert sequences("test_composition")
-    assert not sequences("test_composition") & sequences("train")
+    assert not sequences("test_composition") & (sequences("train") | sequences("train_wide"))
     for split in ("val", "test", "test_composition"):
         assert {relation for sequence in sequences(split) for relation in sequence} <= seen
 
@@ -144,7 +147,7 @@ def test_test_questions_share_no_picture(splits: Splits) -> None:
     images = Counter(
         q.image
         for split, members in splits.items()
-        if split not in ("train", "test_wording")
+        if split not in ("train", "train_wide", "test_wording", "val_wording")
         for q in members
     )
     assert set(images.values()) == {1}

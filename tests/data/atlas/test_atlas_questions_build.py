@@ -10,6 +10,7 @@ import pytest
 from vispath_lit.data.atlas import build as atlas_build
 from vispath_lit.data.atlas.questions.plan import Plan
 from vispath_lit.data.questions import read_questions
+from vispath_lit.data.sources.atlas import Atlas
 from vispath_lit.errors import DataError
 from vispath_lit.kg.store import KnowledgeGraph
 
@@ -44,7 +45,12 @@ def test_a_build_is_whole_and_can_be_repeated(tmp_path: Path) -> None:
     first = atlas_build.build_atlas(out, workers=1, plan=PLAN)
     assert sorted(p.name for p in out.iterdir()) == sorted(atlas_build.PARTS)
     assert json.loads((out / "statistics.json").read_text(encoding="utf-8")) == json.loads(json.dumps(first))
-    assert read_questions(out / "questions" / "train.jsonl", check_images=True)
+    plain = read_questions(out / "questions" / "train.jsonl", check_images=True)
+    wide = read_questions(out / "questions" / "train_wide.jsonl", check_images=True)
+    assert plain
+    assert wide
+    assert Atlas(str(out)).questions("train") == plain
+    assert Atlas(str(out), wide=True).questions("train") == [*plain, *wide]
     assert KnowledgeGraph.open(out / "store").num_entities > 0
     (out / "questions" / "stale.jsonl").write_text("{}", encoding="utf-8")
     assert atlas_build.build_atlas(out, workers=1, plan=PLAN) == first

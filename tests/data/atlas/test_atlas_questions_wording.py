@@ -14,6 +14,7 @@ from vispath_lit.data.atlas.relations import RELATIONS
 PARTS = [
     (r.id, part, r.label) for r in RELATIONS for part in ("of", "ask") if r.id in getattr(phrases(), part)
 ]
+ALL = phrases(wide=True)
 SMALL_WORDS = {"of", "the", "in", "on", "to", "from", "with", "by", "has", "its", "is", "a", "about", "after"}
 
 
@@ -23,7 +24,8 @@ def words(text: str) -> set[str]:
 
 @pytest.mark.parametrize(("relation", "part", "label"), PARTS)
 def test_five_forms_half_of_them_without_a_word_of_the_label(relation: str, part: str, label: str) -> None:
-    forms = getattr(phrases(), part)[relation]
+    forms = getattr(ALL, part)[relation]
+    assert getattr(phrases(), part)[relation] == forms[: len(getattr(phrases(), part)[relation])]
     assert len(set(forms)) == len(forms) > FIVE
     assert all(form.count(SLOT) == 1 for form in forms)
     assert all(form.endswith(("?", ".")) for form in forms) or part == "of"
@@ -56,10 +58,10 @@ def test_pictures_have_five_forms_of_each_sort(kind: str) -> None:
 
 def test_no_form_of_training_repeats_one_that_is_kept_for_the_test_splits() -> None:
     lists = [
-        *phrases().of.values(),
-        *phrases().ask.values(),
-        *phrases().show.values(),
-        *phrases().tell.values(),
+        *ALL.of.values(),
+        *ALL.ask.values(),
+        *ALL.show.values(),
+        *ALL.tell.values(),
     ]
     for forms in lists:
         for mine in forms[FIVE:]:
@@ -69,8 +71,9 @@ def test_no_form_of_training_repeats_one_that_is_kept_for_the_test_splits() -> N
             assert max(shares) < 0.75, mine
 
 
-def test_training_never_sees_the_forms_kept_for_the_test_splits() -> None:
-    writer = Writer(np.random.default_rng(0), held_out=False)
+@pytest.mark.parametrize("wide", [False, True])
+def test_training_never_sees_the_forms_kept_for_the_test_splits(wide: bool) -> None:
+    writer = Writer(np.random.default_rng(0), held_out=False, wide=wide)
     kept = [p for forms in (phrases().of["capital"], phrases().show["flag"]) for p in forms[KEPT:FIVE]]
     for _ in range(300):
         worded = writer.question(
@@ -101,12 +104,7 @@ def test_a_question_is_whole_sentences() -> None:
 @pytest.mark.parametrize("split", ["test", "val"])
 def test_paraphrases_are_for_known_relations_and_those_of_test_share_no_template(split: str) -> None:
     known = {r.id: r for r in RELATIONS}
-    forms = [
-        f
-        for part in (phrases().of, phrases().ask, phrases().show, phrases().tell)
-        for fs in part.values()
-        for f in fs
-    ]
+    forms = [f for part in (ALL.of, ALL.ask, ALL.show, ALL.tell) for fs in part.values() for f in fs]
     pieces = {piece.strip(" ?.") for form in forms for piece in form.split(SLOT) if len(piece.split()) >= 5}
     texts = [text for found in paraphrases(split).values() for text in found]
     assert len(texts) == len(set(texts)) >= 150
@@ -120,25 +118,22 @@ def test_paraphrases_are_for_known_relations_and_those_of_test_share_no_template
             assert split == "val" or not [piece for piece in pieces if piece in text], text
 
 
-def test_the_test_splits_are_worded_as_before_whatever_training_says() -> None:
-    writer = Writer(np.random.default_rng(0), held_out=True)
-    texts = [
-        writer.question("flag", ["capital", "timezone"], ["country", "city", "timezone"]).text
-        for _ in range(300)
-    ]
-    kept = [*phrases().later, *phrases().around]
-    pieces = [piece.strip() for form in kept for piece in form.split(SLOT) if len(piece.split()) > 2]
-    assert not any(piece in text for piece in pieces for text in texts)
-    assert not any("a certain" in text for text in texts)
+def capitals(writer: Writer, count: int = 300) -> list[str]:
+    types = ["country", "city", "timezone"]
+    return [writer.question("flag", ["capital", "timezone"], types).text for _ in range(count)]
 
 
-def test_train_also_asks_first_and_tells_later() -> None:
-    writer = Writer(np.random.default_rng(0), held_out=False)
-    texts = [
-        writer.question("flag", ["capital", "timezone"], ["country", "city", "timezone"]).text
-        for _ in range(300)
-    ]
+@pytest.mark.parametrize("held_out", [False, True])
+def test_the_other_splits_know_nothing_of_the_forms_and_frames_of_train_wide(held_out: bool) -> None:
+    texts = capitals(Writer(np.random.default_rng(0), held_out=held_out))
+    pieces = [piece.strip() for form in (*ALL.later, *ALL.around) for piece in form.split(SLOT)]
+    assert not any(piece in text for piece in pieces if len(piece.split()) > 2 for text in texts)
+    assert not any("a certain city" in text for text in texts)
+
+
+def test_train_wide_also_asks_first_and_tells_later() -> None:
+    texts = capitals(Writer(np.random.default_rng(0), held_out=False, wide=True))
     first = [text for text in texts if "a certain city" in text]
     assert 10 < len(first) < 100
-    tells = [form.split(SLOT)[0].strip() for form in phrases().later]
+    tells = [form.split(SLOT)[0].strip() for form in ALL.later]
     assert all(any(tell in text for tell in tells) for text in first)

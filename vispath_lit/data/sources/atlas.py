@@ -15,13 +15,15 @@ class Atlas:
     Args:
         root: the folder that holds `store/` and `questions/`.
         workers: processes that draw pictures; None for one a core.
+        wide: whether the questions of train_wide are training questions too, behind those of train.
     """
 
     name = "atlas"
 
-    def __init__(self, root: str, workers: int | None = None) -> None:
+    def __init__(self, root: str, workers: int | None = None, wide: bool = False) -> None:
         self.root = Path(root)
         self.workers = workers
+        self.wide = wide
 
     def prepare(self) -> Path:
         if not (self.root / "statistics.json").is_file():  # written last
@@ -29,5 +31,6 @@ class Atlas:
         return self.root / "store"
 
     def questions(self, split: str) -> list[Question]:
-        file = self.root / "questions" / f"{split}.jsonl"
-        return read_questions(file) if file.is_file() else []
+        splits = ["train", "train_wide"] if split == "train" and self.wide else [split]
+        files = [self.root / "questions" / f"{name}.jsonl" for name in splits]
+        return [question for file in files if file.is_file() for question in read_questions(file)]

@@ -82,7 +82,7 @@ class LearnedIntent(nn.Module):
         neighbourhood: NeighbourhoodEncoder | None = None,
         width: int = 192,
         layers: int = 2,
-        reader_layers: int = 2,
+        reader_layers: int = 1,
         heads: int = 4,
         dropout: float = 0.1,
         word_dropout: float = 0.0,

@@ -10,7 +10,7 @@ import numpy as np
 
 from vispath_lit.data.atlas.questions.drafts import Draft
 from vispath_lit.data.atlas.questions.pictures import Arrow, Strip, Task
-from vispath_lit.data.atlas.questions.plan import SPLITS, Plan
+from vispath_lit.data.atlas.questions.plan import SPLITS, TRAINING, Plan
 from vispath_lit.data.atlas.questions.starts import Starts
 from vispath_lit.data.bench.walks import Walks, nearer_through_inverse
 from vispath_lit.kg.store import KnowledgeGraph
@@ -27,27 +27,26 @@ class Gallery:
     def __init__(self, starts: Starts, folder: Path, plan: Plan) -> None:
         self.tasks: list[Task] = []
         self._starts, self._folder, self._plan = starts, folder, plan
-        self._names = [np.random.default_rng([plan.seed, 400, place]) for place in range(len(SPLITS))]
+        self._names = np.random.default_rng([plan.seed, 400])
         self._shared: dict[tuple[int, str, int], Path] = {}
         self._uses: dict[tuple[int, str], int] = defaultdict(int)
 
     def picture(self, draft: Draft, split: str) -> Path:
         """The path of the question's picture, which `tasks` will draw."""
         start, kind = draft.pick.entities[0], draft.pick.kind
-        if split != "train" or draft.cue is not None:
-            return self._new(start, kind, split, draft.cue)
+        if split not in TRAINING or draft.cue is not None:
+            return self._new(start, kind, draft.cue)
         use = self._uses[start, kind]
         self._uses[start, kind] += 1
         key = (start, kind, use % self._plan.train_views)
         if key not in self._shared:
-            self._shared[key] = self._new(start, kind, split, None)
+            self._shared[key] = self._new(start, kind, None)
         return self._shared[key]
 
-    def _new(self, start: int, kind: str, split: str, cue: Arrow | Strip | None) -> Path:
+    def _new(self, start: int, kind: str, cue: Arrow | Strip | None) -> Path:
         files = self._starts.files[start][kind]
-        names = self._names[SPLITS.index(split)]
-        path = self._folder / f"{names.bytes(8).hex()}.jpg"
-        seed = int(names.integers(2**62))
+        path = self._folder / f"{self._names.bytes(8).hex()}.jpg"
+        seed = int(self._names.integers(2**62))
         self.tasks.append(Task(files[seed % len(files)], str(path), seed, cue))
         return path
 

@@ -66,7 +66,7 @@ class Drafter:
 
     def _writer(self, split: str, stream: int) -> Writer:
         rng = np.random.default_rng([self._seed, stream + SPLITS.index(split)])
-        return Writer(rng, held_out=split.startswith("test"))
+        return Writer(rng, held_out=split.startswith("test"), wide=split == "train_wide")
 
     def _words(
         self, writer: Writer, kind: str, relations: list[str], types: list[str], answers: Sequence[int]

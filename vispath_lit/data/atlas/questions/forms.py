@@ -13,7 +13,7 @@ from vispath_lit.data.atlas.relations import SECTORS
 
 KEPT, FIVE = 3, 5
 """Of each list the first three forms are for all splits, the next two for the test splits only, the rest for
-train and val only."""
+training and val only."""
 
 SIDES = ("upper", "upper right", "right", "lower right", "lower", "lower left", "left", "upper left")
 """Where each compass sector is on a map."""
@@ -47,15 +47,19 @@ class Phrases:
 
 
 @cache
-def phrases() -> Phrases:
-    """The forms of `phrases.toml` and `pictures.toml` and the further ones; borders spelled out by sector."""
-    relations, pictures = _forms("phrases"), _forms("pictures")
+def phrases(*, wide: bool = False) -> Phrases:
+    """All forms of relations and pictures; borders are spelled out by sector.
+
+    Args:
+        wide: with those that only train_wide has, behind all others.
+    """
+    relations, pictures = _forms("phrases", wide), _forms("pictures", wide)
     border = relations.pop("borders")
     for sector, side in zip(SECTORS, SIDES, strict=True):
         slots = {"{dn}": sector + "ern", "{d}": sector, "{side}": side}
         relations[f"borders_{sector}"] = {part: _filled(border[part], slots) for part in ("of", "ask")}
     lead, nouns = pictures.pop("lead"), pictures.pop("nouns")
-    later, around = pictures.pop("later"), pictures.pop("around")
+    later, around = (pictures.pop(name, {"forms": []})["forms"] for name in ("later", "around"))
     return Phrases(
         of={r: tuple(v["of"]) for r, v in relations.items() if "of" in v},
         ask={r: tuple(v["ask"]) for r, v in relations.items() if "ask" in v},
@@ -63,8 +67,8 @@ def phrases() -> Phrases:
         tell={kind: tuple(v["tell"]) for kind, v in pictures.items()},
         lead=tuple(lead["forms"]),
         nouns=nouns,
-        later=tuple(later["forms"]),
-        around=tuple(around["forms"]),
+        later=tuple(later),
+        around=tuple(around),
     )
 
 
@@ -75,14 +79,15 @@ def _filled(forms: Sequence[str], slots: Mapping[str, str]) -> list[str]:
     return list(forms)
 
 
-def _forms(name: str) -> dict[str, dict[str, Any]]:
+def _forms(name: str, wide: bool) -> dict[str, dict[str, Any]]:
     """The lists of a file of forms, each with its further forms for training behind it."""
     here = files("vispath_lit.data.atlas.questions")
-    forms, further = (
-        tomllib.loads(here.joinpath(f"{file}.toml").read_text(encoding="utf-8"))
-        for file in (name, f"{name}_training")
-    )
-    for section, lists in further.items():
-        for part, more in lists.items():
-            forms.setdefault(section, {}).setdefault(part, []).extend(more)
+    forms: dict[str, dict[str, Any]] = {}
+    for file in (name, f"{name}_training", *([f"{name}_wide"] if wide else [])):
+        for section, lists in tomllib.loads(here.joinpath(f"{file}.toml").read_text("utf-8")).items():
+            for part, more in lists.items():
+                if isinstance(more, str):  # nouns have one form
+                    forms.setdefault(section, {})[part] = more
+                else:
+                    forms.setdefault(section, {}).setdefault(part, []).extend(more)
     return forms

@@ -24,7 +24,7 @@ from vispath_lit.kg.store import KnowledgeGraph
 
 log = logging.getLogger(__name__)
 
-POOL_OF = {"train": "train", "val": "val"}
+POOL_OF = {"train": "train", "train_wide": "train", "val": "val"}
 """The pool of each split's starts; every test split takes the test pool."""
 
 
@@ -81,9 +81,10 @@ class Maker:
                     found[split] = self._drafter.worded(picks, split)
                     if wording := self._plan.wording.get(split):
                         found[f"{split}_wording"] = self._drafter.paraphrased(picks, split, wording)
-            cue_split = "test_cue" if pool == "test" else pool
-            pairs = self._pairs(cue_split, pool, walks)
-            found.setdefault(cue_split, []).extend(self._drafter.pairs(pairs, cue_split))
+            for split in self._plan.pairs:
+                if POOL_OF.get(split, "test") == pool:
+                    pairs = self._pairs(split, pool, walks)
+                    found.setdefault(split, []).extend(self._drafter.pairs(pairs, split))
         return {split: found[split] for split in SPLITS if split in found}
 
     def _note_yields(self, pool: str, walks: Sequence[Walks]) -> None:

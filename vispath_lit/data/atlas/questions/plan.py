@@ -26,8 +26,12 @@ HELD_OUT_SEQUENCES = 12
 
 SPLITS = (
     *("train", "val", "test", "test_composition", "test_relation", "test_wording", "test_cue"),
-    "val_wording",  # the last, as seeds are numbered by place
+    *("val_wording", "train_wide"),
 )
+"""Seeds are numbered by place: a new split comes last."""
+
+TRAINING = ("train", "train_wide")
+"""The splits of training starts; the second has questions in many more forms and frames."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,18 +48,22 @@ class Plan:
 
     hops: Mapping[str, Mapping[int, int]] = field(
         default_factory=lambda: {
-            "train": {2: 6600, 3: 13400, 4: 6000},
+            "train": {2: 4000, 3: 5800, 4: 2200},
+            "train_wide": {2: 2600, 3: 7600, 4: 3800},
             "val": {2: 270, 3: 500, 4: 126},
             "test": {2: 500, 3: 1200, 4: 300},
             "test_composition": {2: 60, 3: 200, 4: 60},
             "test_relation": {2: 80, 3: 130, 4: 30},
         }
     )
-    pairs: Mapping[str, int] = field(default_factory=lambda: {"train": 2000, "val": 52, "test_cue": 212})
+    pairs: Mapping[str, int] = field(
+        default_factory=lambda: {"train": 800, "train_wide": 1200, "val": 52, "test_cue": 212}
+    )
     wording: Mapping[str, int] = field(default_factory=lambda: {"test": 300, "val": 200})
     caps: Mapping[str, Caps] = field(
         default_factory=lambda: {
-            "train": Caps(answer=0.01, kind=0.2, relation=0.06, sequence=0.006, start=60),
+            "train": Caps(answer=0.01, kind=0.2, relation=0.06, sequence=0.006, start=24),
+            "train_wide": Caps(answer=0.01, kind=0.2, relation=0.06, sequence=0.006, start=30),
             "test_relation": Caps(relation=0.34, sequence=0.06),
         }
     )

@@ -2,8 +2,8 @@
 
 The start is named by what its picture shows, every middle relation becomes a noun phrase around the
 phrase before it, and the last relation becomes the question. Four things vary: the forms of the
-relations, how the start is introduced, whether the question is one sentence or several, and, in train and
-val only, whether what is asked comes first and what people say around it.
+relations, how the start is introduced, whether the question is one sentence or several, and, in train_wide
+only, whether what is asked comes first and what people say around it.
 """
 
 from __future__ import annotations
@@ -50,12 +50,14 @@ class Writer:
 
     Args:
         held_out: the forms kept for the test splits in place of those for training.
+        wide: also the forms and frames of train_wide.
     """
 
-    def __init__(self, rng: np.random.Generator, *, held_out: bool) -> None:
+    def __init__(self, rng: np.random.Generator, *, held_out: bool, wide: bool = False) -> None:
         self._rng = rng
         self._held_out = held_out
-        self._phrases = phrases()
+        self._wide = wide
+        self._phrases = phrases(wide=wide)
         self._new = False
 
     def question(self, kind: str, relations: Sequence[str], types: Sequence[str]) -> Worded:
@@ -101,7 +103,7 @@ class Writer:
         told = bool(self._rng.random() < 0.2 + 0.1 * hops)
         pause = bool(self._rng.random() < 0.15 * hops - 0.1 - 0.1 * told) and hops > 1
         pauses = {int(self._rng.integers(max(1, hops - 2), hops))} if pause else set[int]()
-        if self._held_out:
+        if not self._wide:
             return Frame(told, pauses)
         more, first, chatty = self._rng.random(3) < (0.2, 0.12, 0.2)
         if more:
