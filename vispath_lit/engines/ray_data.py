@@ -165,6 +165,7 @@ def _packed(value: object) -> bytes:
 
 
 def _unpacked(packed: bytes) -> Any:
+    """Only what a process of this very run has packed, as Ray's own messages are; never a file."""
     from ray import cloudpickle
 
     return cloudpickle.loads(packed)
