@@ -20,9 +20,10 @@ from vispath_lit.models.chain_scorers.learned import LearnedChainScorer
 from vispath_lit.models.edge_scorers.learned import LearnedEdgeScorer
 from vispath_lit.models.guided_walk import GuidedWalk, WalkResult, WalkSettings
 from vispath_lit.models.intents.learned import LearnedIntent
+from vispath_lit.models.intents.picture import PictureReader
 from vispath_lit.models.model import LearnedParts
 from vispath_lit.models.module import TrainingSettings, VisPathModule
-from vispath_lit.types import Question
+from vispath_lit.types import Query, Question
 
 MakeGraph = Callable[[int, int, Iterable[tuple[int, int, int]]], KnowledgeGraph]
 COLOURS = ("red", "green", "blue", "yellow")
@@ -130,3 +131,21 @@ def test_a_pictures_own_loss_moves_nothing_but_what_reads_it(graph: KnowledgeGra
     assert moved
     # The relation's own vectors are what a picture speaks in.
     assert all(name.startswith(("parts.intent.picture.", "parts.intent.steps.")) for name in moved)
+
+
+def test_a_picture_tells_what_any_neighbourhood_should_be_like_once_it_is_trusted() -> None:
+    torch.manual_seed(0)
+    none = torch.zeros(0, dtype=torch.long)
+    reader = PictureReader(ColourCells(), width=16, heads=2, tokens=2, dropout=0.0, facts=none, near=5)
+    relations, hidden, state = torch.randn(8, 16), torch.randn(3, 16), torch.tensor([0, 1, 0])
+    seen = reader([Query("with", Image.new("RGB", (8, 8), "red")), Query("without")], relations)
+    assert seen.facts.shape == (2, 5)
+    _, near = reader.told(seen, state, hidden, relations)
+    assert near is not None
+    assert near.shape == (3, 5)
+    assert not near.any()
+    torch.nn.init.ones_(reader.trust_near.bias)
+    _, near = reader.told(seen, state, hidden, relations)
+    assert near is not None
+    assert torch.equal(near[[0, 2]], seen.facts[[0, 0]])
+    assert not near[1].any()

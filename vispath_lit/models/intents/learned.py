@@ -107,7 +107,8 @@ class LearnedIntent(nn.Module):
         self.reader = nn.ModuleList(EncoderLayer(width, heads, dropout) for _ in range(reader_layers))
         if image_encoder is not None and image_tokens:
             facts = getattr(neighbourhood, "fact_relation", torch.zeros(0, dtype=torch.long))
-            self.picture = PictureReader(image_encoder, width, heads, image_tokens, dropout, facts)
+            near = 0 if len(facts) or neighbourhood is None else neighbourhood.dim
+            self.picture = PictureReader(image_encoder, width, heads, image_tokens, dropout, facts, near)
         if vlm is not None and vlm.dim:
             self.joint = nn.Sequential(nn.Linear(vlm.dim, width), nn.LayerNorm(width))
         self.position = nn.Embedding(DEEPEST + 2, width)

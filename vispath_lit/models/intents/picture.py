@@ -26,7 +26,8 @@ class Seen(NamedTuple):
         places: `[S, T, width]` of memory.
         there: `[S]` bool, whether there is a picture.
         relations: `[S, 2R]` logits of the signed relations of a step that the words leave open.
-        facts: `[S, k]` the same of facts of its tail: what one that has the fact gains.
+        facts: `[S, k]` the same of what its tail's neighbourhood tells; of facts, what a tail with the
+            fact gains.
     """
 
     places: Tensor
@@ -52,6 +53,7 @@ class PictureReader(nn.Module):
         tokens: T, places of a picture.
         dropout: inside the mixture.
         facts: `[k]` long, the signed relation of each fact that a neighbourhood tells; empty without any.
+        near: k of a neighbourhood that tells something other than facts; 0 without one.
     """
 
     facts: Tensor
@@ -64,6 +66,7 @@ class PictureReader(nn.Module):
         tokens: int,
         dropout: float,
         facts: Tensor,
+        near: int = 0,
     ) -> None:
         super().__init__()
         cells = getattr(image_encoder, "cells", None)
@@ -79,8 +82,10 @@ class PictureReader(nn.Module):
         self.places = nn.Sequential(nn.Linear(2 * width, tokens * width), nn.Unflatten(1, (tokens, width)))
         self.of_relation = nn.Linear(2 * width, width)
         self.register_buffer("facts", facts, persistent=False)
-        if len(facts):
-            self.of_facts = nn.Linear(2 * width, len(facts))
+        if told := len(facts) or near:
+            self.of_facts = nn.Linear(2 * width, told)
+        if near:
+            self.trust_near = Correction(width, 1)
         self.trust = Correction(width, 2 * width)
         self.level = nn.LayerNorm(width)
 
@@ -100,7 +105,7 @@ class PictureReader(nn.Module):
         asked = self.attention(self.ask.expand(len(queries), -1, -1), self.attention.project(x))
         hidden = self.mix(asked.flatten(1))
         walked = self.of_relation(hidden) @ relations.T / relations.shape[1] ** 0.5
-        facts = self.of_facts(hidden) if len(self.facts) else hidden[:, :0]
+        facts = self.of_facts(hidden) if hasattr(self, "of_facts") else hidden[:, :0]
         return Seen(self.level(self.places(hidden)), there, walked, facts)
 
     def told(
@@ -117,6 +122,8 @@ class PictureReader(nn.Module):
         one, two = (part @ relations.T / scale for part in self.trust(hidden).chunk(2, dim=1))
         there = seen.there[state][:, None]
         walked = there * one * seen.relations[state]
+        if hasattr(self, "trust_near"):
+            return walked, there * self.trust_near(hidden) * seen.facts[state]
         if not len(self.facts):
             return walked, None
         return walked, there * two[:, self.facts] * seen.facts[state]
