@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal
 
 import pytest
 import pytorch_lightning as pl
 from hydra.errors import HydraException
+from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 from typer.testing import CliRunner
 
@@ -18,7 +20,8 @@ from vispath_lit.launch.config import load_config
 from vispath_lit.launch.mistakes import mended
 from vispath_lit.launch.parts import make, section
 from vispath_lit.launch.record import RunRecord
-from vispath_lit.launch.values import check_run, check_values
+from vispath_lit.launch.values import RULES, check_run, check_values
+from vispath_lit.search.settings import SearchSettings
 
 
 @pytest.mark.parametrize(
@@ -61,9 +64,13 @@ def test_given_is_a_list(override: str) -> None:
         check_run(load_config("eval", ["run_dir=x", override]))
 
 
-@pytest.mark.parametrize("name", ["train", "eval"])
-def test_the_defaults_are_allowed(name: str) -> None:
-    check_run(load_config(name, ["run_dir=x"]))
+def test_the_defaults_are_allowed_and_every_rule_has_a_key() -> None:
+    ruled: set[str] = set()
+    for name in ("train", "eval"):
+        config = load_config(name, ["run_dir=x"])
+        check_run(config)
+        ruled |= {key for key in RULES if OmegaConf.select(config, key, default=config) is not config}
+    assert ruled == set(RULES)  # a rule whose key no config has would check nothing
 
 
 def test_a_value_that_does_not_resolve_names_its_key() -> None:
@@ -77,16 +84,13 @@ def test_an_override_of_no_choice_is_a_config_error() -> None:
             load_config("eval", [override])
 
 
+@dataclass
 class Part:
-    def __init__(
-        self,
-        many: int = 1,
-        share: float = 0.5,
-        kind: Literal["a", "b"] = "a",
-        limit: int | None = None,
-        folder: Path | str | None = None,
-    ) -> None:
-        self.many = many
+    many: int = 1
+    share: float = 0.5
+    kind: Literal["a", "b"] = "a"
+    limit: int | None = None
+    folder: Path | str | None = None
 
 
 @pytest.mark.parametrize(
@@ -109,16 +113,19 @@ def test_a_value_of_the_wrong_type_is_refused_by_its_name(values: dict[str, obje
         check_values(Part, values, "part")
 
 
-def test_values_of_the_right_type_pass() -> None:
-    check_values(Part, {"many": 3, "share": 1, "kind": "b", "limit": None, "folder": "x"}, "part")
+def test_values_of_the_right_type_reach_the_part() -> None:
+    values = {"many": 3, "share": 1, "kind": "b", "limit": None, "folder": "x"}
+    assert make({"_target_": f"{__name__}.Part", **values}, {}) == Part(3, 1, "b", None, "x")
 
 
-def test_the_default_trainer_and_parts_pass() -> None:
+def test_the_default_trainer_and_search_are_what_the_config_says() -> None:
     config = load_config("train", ["run_dir=x"])
-    settings = section(config.trainer)
-    del settings["_target_"]
-    check_values(pl.Trainer, settings, "trainer")
-    make(section(config.parts.search), {})
+    trainer = make(section(config.trainer), {})
+    assert isinstance(trainer, pl.Trainer)
+    assert trainer.max_epochs == config.trainer.max_epochs
+    values = section(config.parts.search)
+    assert values.pop("_target_").endswith(".SearchSettings")
+    assert asdict(make(section(config.parts.search), {})) == {**asdict(SearchSettings()), **values}
 
 
 def test_a_part_checks_its_values() -> None:
