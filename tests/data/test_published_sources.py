@@ -19,6 +19,7 @@ from vispath_lit.data.sources.records import find_image, read_rows
 from vispath_lit.data.sources.vispath_bench import VisPathBench
 from vispath_lit.data.supervision import supervise
 from vispath_lit.errors import ConfigError, DataError
+from vispath_lit.kg.images import is_there
 from vispath_lit.kg.store import KnowledgeGraph
 from vispath_lit.types import Question
 
@@ -249,6 +250,7 @@ def test_no_question_is_dropped_and_counts_add_up(toy_graph: KnowledgeGraph) -> 
         ("a.csv", "question,answer\n,x\n", "field question"),
         ("a.csv", "question,answer\nwhy,&&|&&\n", "separators"),
         ("a.csv", "question\0,answer\n", "NUL"),
+        ("a.csv", "question,answer,wikipedia_url\nwhy,x,http://[y\n", "line 2, field wikipedia_url: "),
         ("a.jsonl", "[]\n", "line 1"),
         ("a.jsonl", "{\n", "line 1"),
         ("a.jsonl", '{"question": "q", "answer": NaN}\n', "NaN"),
@@ -276,10 +278,58 @@ def test_bytes_that_are_no_text_and_missing_files_are_named(toy_graph: Knowledge
         EVQA(str(toy_graph.path), "", place)
 
 
-@pytest.mark.parametrize("name", ["../secret.jpg", "/etc/passwd", "", "a" * 300, "x/../../secret"])
+@pytest.mark.parametrize(
+    ("number", "text"),
+    [
+        (1234567.0, "1234567"),
+        (12345678.0, "12345678"),
+        (1234567.5, "1234567.5"),
+        (0.25, "0.25"),
+        (-3.0, "-3"),
+        (1e300, "1e+300"),
+        (10**30, str(10**30)),
+    ],
+)
+def test_a_number_keeps_all_its_digits(place: Path, number: float, text: str) -> None:
+    write_lines(place / "a.jsonl", [{"answer": number, "list": [number]}])
+    (row,) = read_rows(place / "a.jsonl")
+    assert row.text("answer") == text
+    assert row.texts("list") == (text,)
+
+
+def linked(graph: KnowledgeGraph, place: Path, links: bytes) -> list[Question]:
+    (place / "links.tsv").write_bytes(links)
+    write_evqa(place / "test.csv", [("Which?", "x", "", "inat", "templated", f"{WIKI}Q1", "Page\u2028of it")])
+    return source(EVQA, graph, place, test="test.csv", links=str(place / "links.tsv")).questions("test")
+
+
+def test_links_are_split_at_line_ends_and_at_nothing_else(toy_graph: KnowledgeGraph, place: Path) -> None:
+    lines = f"\ufeffa\u0085b\tde\r\n\r\n{WIKI}Q1\tfr\r\nPage\u2028of it\tch\n{WIKI}Q1\tfr"
+    (question,) = linked(toy_graph, place, lines.encode())
+    assert question.topic_entity == "fr"
+
+
+@pytest.mark.parametrize(
+    ("links", "said"),
+    [
+        (b"a\tfr\n\xff\tde\n", "line 2: not UTF-8"),
+        (b"a\tfr\nb\n", "line 2: found"),
+        (b"a\tfr\nb\tfr\na\tde\n", "line 3: 'a' is 'de' here and 'fr' before"),
+        (b"a" * (1 << 20) + b"\tfr\n", "line 1: longer than"),
+    ],
+)
+def test_a_bad_link_is_named(toy_graph: KnowledgeGraph, place: Path, links: bytes, said: str) -> None:
+    with pytest.raises(DataError, match=said) as caught:
+        linked(toy_graph, place, links)
+    assert "links.tsv" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "name", ["../secret.jpg", "/etc/passwd", "", "a" * 300, "é" * 200, "a/" * 127 + "a", "x/../../secret"]
+)
 def test_a_picture_lies_inside_its_folder(place: Path, name: str) -> None:
     (place / "secret.jpg").write_bytes(b"secret")
-    assert not find_image(place / "pictures", name).exists()
+    assert not is_there(find_image(place / "pictures", name))
 
 
 def test_pictures_are_found_with_and_without_suffix_and_by_their_first_signs(place: Path) -> None:

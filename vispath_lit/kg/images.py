@@ -64,6 +64,14 @@ def check_image(path: str | Path, max_pixels: int = MAX_PIXELS) -> None:
         raise DataError(f"{path}: {_reason(error)}") from error
 
 
+def is_there(path: Path) -> bool:
+    """Whether there is such a file; a name that no disk can hold, as data sets have some, is none."""
+    try:
+        return path.is_file()
+    except OSError:
+        return False
+
+
 def _regular(path: Path) -> Path:
     if not path.is_file():
         raise DataError(f"{path}: no such image file")

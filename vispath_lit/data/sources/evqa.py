@@ -62,7 +62,10 @@ def _page(row: Row) -> Mention | None:
     """The first page: its address, the last part of it, and its title."""
     addresses, titles = row.texts("wikipedia_url", OR), row.texts("wikipedia_title", OR)
     address = addresses[0] if addresses else ""
-    last = unquote(urlsplit(address).path.rsplit("/", 1)[-1]) if address.isprintable() else ""
+    try:
+        last = unquote(urlsplit(address).path.rsplit("/", 1)[-1]) if address.isprintable() else ""
+    except ValueError as error:
+        row.fail("wikipedia_url", f"found {address[:80]!r}, no address of a page ({error})")
     names = [*titles[:1], *([last.replace("_", " ")] if last else [])]
     ids = tuple(one for one in dict.fromkeys([address, last]) if one)
     return Mention(ids, tuple(dict.fromkeys(names))) if ids or names else None

@@ -11,15 +11,19 @@ from pathlib import Path
 
 import xxhash
 
+from vispath_lit.data.lines import numbered_lines
 from vispath_lit.data.questions import FIELDS
 from vispath_lit.data.regrounding import Raw, Regrounder, write_report
 from vispath_lit.data.sources.records import find_image
 from vispath_lit.errors import ConfigError, DataError
 from vispath_lit.kg.cached import store_of
+from vispath_lit.kg.images import is_there
 from vispath_lit.kg.store import KnowledgeGraph
 from vispath_lit.progress import console
 from vispath_lit.protocols import TextEncoder
 from vispath_lit.types import Question
+
+MAX_LINK = 1 << 20  # Bytes of a line of links; a longer one is none.
 
 
 class GroundedSource(ABC):
@@ -96,7 +100,7 @@ class GroundedSource(ABC):
         if self.images is None or not name:
             return None
         file = find_image(self.images, name, folder)
-        return None if split == "train" and not file.is_file() else file
+        return None if split == "train" and not is_there(file) else file
 
     def _raws(self, split: str) -> list[Raw]:
         if split not in self.files:
@@ -122,7 +126,7 @@ class GroundedSource(ABC):
             seen.add(one.question.id)
         if self.images is not None:
             pictures = [one.question.image for one in found]
-            missing = sum(1 for file in pictures if file is None or not file.is_file())
+            missing = sum(1 for file in pictures if file is None or not is_there(file))
             if missing:
                 console.print(f"{split}: {missing} of {len(found)} questions have no picture")
         return [replace(one, question=replace(one.question, meta=_meta(one.question))) for one in found]
@@ -157,18 +161,26 @@ def _read_links(file: Path) -> dict[str, str]:
     """What a data set says to the entity's id.
 
     Raises:
-        DataError: a line of other than two columns.
+        DataError: a line of other than two columns, or a text that was given to another entity before.
     """
     if not file.is_file():
         raise DataError(f"data.links: {file} does not exist")
     found: dict[str, str] = {}
-    for number, line in enumerate(file.read_text(encoding="utf-8-sig", errors="strict").splitlines(), 1):
-        columns = line.split("\t")
-        if not line.strip():
+    for number, line in numbered_lines(file, MAX_LINK):
+        try:
+            columns = [column.strip() for column in line.decode("utf8").split("\t")]
+        except UnicodeDecodeError as error:
+            raise DataError(f"{file}, line {number}: not UTF-8 ({error.reason})") from error
+        if not any(columns):
             continue
-        if len(columns) != 2 or not all(column.strip() for column in columns):
+        if len(columns) != 2 or not all(columns):
             raise DataError(f"{file}, line {number}: found {line[:80]!r}, expected TEXT<TAB>ENTITY ID")
-        found[columns[0].strip()] = columns[1].strip()
+        text, entity = columns
+        if found.setdefault(text, entity) != entity:
+            raise DataError(
+                f"{file}, line {number}: {text[:80]!r} is {entity[:80]!r} here and {found[text][:80]!r} "
+                "before; keep one of the two"
+            )
     return found
 
 

@@ -13,9 +13,11 @@ from typing import NoReturn
 
 from vispath_lit.data.lines import numbered_lines
 from vispath_lit.errors import DataError
+from vispath_lit.kg.images import is_there
 
 MAX_LINE = 8 << 20  # Bytes; a longer line or field is refused, so that a broken file cannot fill the memory.
 MAX_JSON = 2 << 30  # Bytes of a JSON file that is read whole.
+WHOLE = 1e15  # A smaller float without a fraction is a whole number, an id or a year, that a table changed.
 SUFFIXES = (".jpg", ".jpeg", ".png", ".webp", ".JPEG", ".JPG")
 
 
@@ -82,7 +84,9 @@ class Row:
             self.fail(field, f"found {value!r:.80}, expected a text or a list of texts")
         if isinstance(value, float) and not math.isfinite(value):
             self.fail(field, f"found {value}, expected a finite number")
-        text = f"{value:g}" if isinstance(value, float) else str(value)
+        if isinstance(value, float) and value.is_integer() and abs(value) < WHOLE:
+            value = int(value)
+        text = str(value)
         if "\0" in text:
             self.fail(field, "found a NUL character")
         try:
@@ -127,7 +131,9 @@ def _lines(file: Path) -> Iterator[tuple[int, str]]:
 
 def _csv(file: Path) -> Iterator[Row]:
     """Quoted fields may hold line ends; a row's number is that of its last line."""
-    if b"\0" in file.open("rb").read(1 << 16):
+    with file.open("rb") as source:
+        beginning = source.read(1 << 16)
+    if b"\0" in beginning:
         raise DataError(f"{file}: found a NUL character; is this a CSV file?")
     previous = csv.field_size_limit(MAX_LINE)
     try:
@@ -192,4 +198,4 @@ def find_image(root: Path, name: str, folder: str = "") -> Path:
     files = [
         one for place in places for one in (place, *(place.with_name(place.name + end) for end in SUFFIXES))
     ]
-    return next((file for file in files if file.is_file()), places[0])
+    return next((file for file in files if is_there(file)), places[0])

@@ -9,6 +9,7 @@ from pathlib import Path
 from vispath_lit.data.questions import read_questions
 from vispath_lit.data.regrounding import Mention, Raw
 from vispath_lit.data.sources.grounded import GroundedSource
+from vispath_lit.kg.images import is_there
 
 
 class VisPathBench(GroundedSource):
@@ -44,4 +45,4 @@ class VisPathBench(GroundedSource):
             return self.picture(
                 str(image.relative_to(folder) if image.is_relative_to(folder) else image), split
             )
-        return None if split == "train" and not image.is_file() else image
+        return None if split == "train" and not is_there(image) else image
