@@ -65,6 +65,13 @@ def test_a_file_with_a_split_field_is_split_by_it(toy_folder: Path, tmp_path: Pa
     ]
 
 
+def test_a_question_that_would_be_in_no_split_is_named(toy_folder: Path, tmp_path: Path) -> None:
+    file = tmp_path / "questions.jsonl"
+    write_questions(file, [Question("a", "?", split="train"), Question("b", "?"), Question("c", "?")])
+    with pytest.raises(DataError, match=r"questions\.jsonl: 2 of 3 questions have no split, first 'b'"):
+        custom(toy_folder, file).questions("train")
+
+
 def test_a_file_without_that_field_is_divided(toy_folder: Path, tmp_path: Path) -> None:
     file = tmp_path / "questions.jsonl"
     questions = asked(list(range(10)))

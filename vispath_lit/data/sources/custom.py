@@ -50,8 +50,18 @@ class Custom:
             return read_questions(file) if file.is_file() else []
         found = read_questions(self.files)
         if any(question.split for question in found):
+            self._check_splits(found)
             return [question for question in found if question.split == split]
         return divide(found, self.seed).get(split, [])
+
+    def _check_splits(self, found: list[Question]) -> None:
+        """Refuses questions that would be in no split at all, as nobody would miss them."""
+        left = [question.id for question in found if not question.split]
+        if left:
+            raise DataError(
+                f"{self.files}: {len(left)} of {len(found)} questions have no split, first {left[0]!r}; "
+                "give each of them one, or none of them"
+            )
 
 
 def divide(
