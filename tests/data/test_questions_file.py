@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 
 import pytest
@@ -176,6 +177,23 @@ def test_absent_empty_and_endless_files(tmp_path: Path, monkeypatch: pytest.Monk
         read_questions(path)
 
 
+def test_many_fields_of_one_name_are_told_at_once(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    pairs = [*(f'"field {i}": 1' for i in range(20_000)), '"field 19999": 2']
+    path.write_text("{" + ", ".join(pairs) + "}\n", encoding="utf8")
+    begin = time.process_time()
+    with pytest.raises(DataError, match="field 'field 19999' appears twice"):
+        read_questions(path)
+    assert time.process_time() - begin < 2  # a comparison of all with all takes 20 times as long
+
+
+def test_an_image_whose_name_no_disk_can_hold_is_missing(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_text(line(image="x" * 300), encoding="utf8")
+    with pytest.raises(DataError, match=r"line 1, field image: .*does not exist"):
+        read_questions(path, check_images=True)
+
+
 def test_images_may_be_checked_and_may_be_absolute(tmp_path: Path) -> None:
     path, elsewhere = tmp_path / "q" / "a.jsonl", tmp_path / "b.png"
     elsewhere.write_bytes(b"x")
@@ -187,7 +205,7 @@ def test_images_may_be_checked_and_may_be_absolute(tmp_path: Path) -> None:
     written = [json.loads(text)["image"] for text in path.read_text().splitlines()]
     assert written == [str(elsewhere), "images/c.png"]
     assert read_questions(path) == questions
-    with pytest.raises(DataError, match=r"line 2, field image: .*c.png does not exist"):
+    with pytest.raises(DataError, match=r"line 1, field image: .*c.png does not exist"):
         read_questions(path, check_images=True)
     assert read_questions(path, check_images=True, limit=1) == questions[:1]
 

@@ -15,6 +15,7 @@ from typing import Any, NoReturn
 
 from vispath_lit.data.lines import numbered_lines
 from vispath_lit.errors import DataError
+from vispath_lit.kg.images import is_there
 from vispath_lit.types import GoldPath, Question
 from vispath_lit.whole import whole_file
 
@@ -132,10 +133,11 @@ def _finite(text: str) -> float:
 
 
 def _unique_keys(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    record = dict(pairs)
-    if len(record) != len(pairs):
-        twice = next(key for i, (key, _) in enumerate(pairs) if any(key == other for other, _ in pairs[:i]))
-        raise ValueError(f"field {twice!r} appears twice")
+    record: dict[str, object] = {}
+    for key, value in pairs:
+        if key in record:
+            raise ValueError(f"field {key[:80]!r} appears twice")
+        record[key] = value
     return record
 
 
@@ -228,6 +230,6 @@ def _image(line: _Line, check: bool) -> Path | None:
     if written is None:
         return None
     image = line.file.parent / written
-    if check and not image.is_file():
+    if check and not is_there(image):
         line.fail("image", f"{image} does not exist; paths are relative to the question file")
     return image
