@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from vispath_lit.data.sources.custom import SPLITS
-from vispath_lit.data.sources.pathquestion import PathQuestion
+from vispath_lit.data.sources.pathquestion import PathQuestion, write_graph
 from vispath_lit.data.supervision import supervise
 from vispath_lit.errors import ConfigError, DataError
 from vispath_lit.kg.store import KnowledgeGraph
@@ -137,6 +137,15 @@ def test_a_bad_line_is_named(folder: Path, file: str, line: str, said: str) -> N
     with pytest.raises(DataError, match=said) as caught:
         source(folder).all_questions  # noqa: B018
     assert f"{file}, line 1: " in str(caught.value)
+
+
+def test_a_graph_that_another_process_wrote_meanwhile_is_as_good(folder: Path, tmp_path: Path) -> None:
+    place = tmp_path / "cache" / "graph"
+    write_graph(source(folder).facts, place)
+    before = {file.name: file.read_bytes() for file in place.iterdir()}
+    write_graph(source(folder).facts, place)
+    assert {file.name: file.read_bytes() for file in place.iterdir()} == before
+    assert [one.name for one in place.parent.iterdir()] == ["graph"]
 
 
 def test_a_wrong_value_or_a_missing_file_is_named(folder: Path) -> None:

@@ -157,7 +157,8 @@ def write_graph(facts: Sequence[Fact], folder: Path) -> None:
             )
         rows = (tuple(map(escape, fact)) for fact in facts)
         write_table(partial / "triples.tsv", ("subject", "relation", "object"), rows)
-        partial.rename(folder)
+        if not folder.is_dir():  # Another process may have been faster.
+            partial.rename(folder)
 
 
 def spoken(name: str) -> str:
