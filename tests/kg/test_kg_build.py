@@ -252,3 +252,10 @@ def test_any_script_and_long_labels_survive(toy_folder: Path) -> None:
     graph = KnowledgeGraph.open(store(toy_folder))
     expected = [*names[:-1], "a\\b\tc\nd"]
     assert graph.labels(graph.entity_indices([f"n{i}" for i in range(len(names))])) == expected
+
+
+def test_a_store_of_the_longest_name_is_replaced_too(toy_folder: Path) -> None:
+    out = toy_folder.parent / ("s" * 255)
+    first = build(toy_folder, out)
+    assert build(toy_folder, out).fingerprint == first.fingerprint
+    assert sorted(one.name for one in toy_folder.parent.iterdir()) == [out.name, "toy"]

@@ -259,7 +259,8 @@ def replace(target: Path, partial: Path) -> None:
     if not target.exists():
         partial.rename(target)
         return
-    old = Path(tempfile.mkdtemp(prefix=f".{target.name}.", suffix=".old", dir=target.parent))
+    # A part of the name, as in `whole`: a long one leaves no room for the rest.
+    old = Path(tempfile.mkdtemp(prefix=f".{target.name[:50]}.", suffix=".old", dir=target.parent))
     try:
         target.rename(old)
         try:
