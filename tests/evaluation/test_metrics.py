@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import tracemalloc
 from collections.abc import Sequence
 
 import numpy as np
@@ -164,6 +165,15 @@ def test_chance_against_all_pairs(angles: list[int], picks: list[list[int]]) -> 
         hits += any(guess[0] * table[t][0] + guess[1] * table[t][1] >= 0.3 for t in answered[i])
     expected = hits / len(pairs) if pairs else 0.0
     assert metrics.sbert_chance(gold, TableEncoder(table)) == pytest.approx(expected)
+
+
+def test_chance_takes_no_more_room_for_a_long_answer() -> None:
+    table = {"x" * 20_000: at(0), **{f"t{i}": at(i) for i in range(300)}}
+    tracemalloc.start()
+    metrics.sbert_chance([[text] for text in table], TableEncoder(table))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 8_000_000  # an array of texts of one width: 300 * 20,000 * 4 bytes
 
 
 def test_nan_is_refused() -> None:

@@ -103,6 +103,7 @@ BAD: list[object] = [
     {"kind": "range", "ranges": [[2, 1]]}, {"kind": "range", "ranges": [[1]]}, {"kind": "range", "ranges":
     [[True, 2]]},
     {"kind": "range", "ranges": [[float("nan"), 1]]}, {"kind": "range", "ranges": {}},
+    {"kind": "range", "ranges": [[0, 10**400]]}, {"kind": "range", "ranges": [[float("-inf"), 1]]},
 ]  # fmt: skip
 
 

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from pathlib import Path
 
 import xxhash
 
+from vispath_lit.kg.images import is_there
 from vispath_lit.types import Question
+
+PIECE = 1 << 20  # bytes
 
 
 def question_fingerprint(question: Question) -> str:
@@ -26,11 +30,22 @@ def question_fingerprint(question: Question) -> str:
     hashed = xxhash.xxh3_128(json.dumps(content, ensure_ascii=False).encode("utf8", "surrogatepass"))
     if question.image is None:
         hashed.update(b"\0none")
-    elif question.image.is_file():
-        hashed.update(b"\0" + question.image.read_bytes())
+    elif is_there(question.image):
+        hashed.update(b"\0")
+        _add_file(hashed, question.image)
     else:
         hashed.update(b"\0missing")
     return hashed.hexdigest()
+
+
+def _add_file(hashed: xxhash.xxh3_128, file: Path) -> None:
+    """A piece at a time, as it may be large; one that may not be read fails its question alone."""
+    try:
+        with file.open("rb") as source:
+            while piece := source.read(PIECE):
+                hashed.update(piece)
+    except OSError:
+        hashed.update(b"unreadable")
 
 
 def questions_fingerprint(questions: Iterable[Question]) -> str:

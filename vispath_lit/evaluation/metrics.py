@@ -146,16 +146,19 @@ def sbert_chance(gold: Sequence[Sequence[str]], encoder: TextEncoder) -> float:
     answered = [list(texts) for texts in gold if texts]
     if len(answered) < 2:
         return 0.0
-    distinct, counts = np.unique([texts[0] for texts in answered], return_counts=True)
+    # As objects: an array of texts would take the longest one's room for each.
+    firsts = np.array([texts[0] for texts in answered], dtype=object)
+    distinct, counts = np.unique(firsts, return_counts=True)
     guesses = _vectors([str(text) for text in distinct], encoder)
     sampled = answered[:CHANCE_SAMPLE]
     total = 0.0
     for begin in range(0, len(sampled), 128):
         block = sampled[begin : begin + 128]
+        own_row = np.searchsorted(distinct, firsts[begin : begin + len(block)])
         vectors = _vectors([text for texts in block for text in texts], encoder)
         first = np.cumsum([0] + [len(texts) for texts in block[:-1]])
         near = np.maximum.reduceat(vectors @ guesses.T, first, axis=0) >= SBERT_THRESHOLD
-        own = near[np.arange(len(block)), np.searchsorted(distinct, [texts[0] for texts in block])]
+        own = near[np.arange(len(block)), own_row]
         total += float((near @ counts - own).sum())
     return total / (len(sampled) * (len(answered) - 1))
 

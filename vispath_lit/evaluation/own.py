@@ -22,6 +22,7 @@ UNSEEN = ("unseen_question", "unseen_entity")
 _NUMBER = r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:e[-+]?\d{1,3})?"
 _NUMBERS = re.compile(rf"({_NUMBER})(?:\s*(?:-|\u2013|to)\s*({_NUMBER}))?", re.IGNORECASE)
 _THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
+MAX_NUMBER = 1e300  # The largest end of a range: sums and differences stay finite.
 MAX_ANSWER = 10_000  # Characters of an answer that are looked at.
 
 
@@ -110,7 +111,7 @@ def _ranges(question: Question, rule: Mapping[str, Any]) -> list[tuple[float, fl
         _refuse(question, rule)
     for one in ranges:
         numbers = isinstance(one, list) and len(one) == 2 and all(type(end) in (int, float) for end in one)
-        if not numbers or not one[0] <= one[1]:
+        if not numbers or not -MAX_NUMBER <= one[0] <= one[1] <= MAX_NUMBER:
             _refuse(question, rule)
     return [(float(low), float(high)) for low, high in ranges]
 
