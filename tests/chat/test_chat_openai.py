@@ -106,6 +106,8 @@ def test_while_a_server_asks_to_wait_nobody_sends() -> None:
         ({"retry-after": "-3"}, None),
         ({"retry-after": "nan"}, None),
         ({"retry-after": "inf"}, None),
+        ({"retry-after": f"Mon, 01 Jan {10**20} 00:00:00 GMT"}, None),
+        ({"retry-after": f"Mon, 01 Jan 2020 00:00:00 +{10**15}"}, None),
         ({"retry-after": "Wed, 21 Oct 2015 07:28:00 GMT"}, 0.0),
     ],
 )
@@ -219,6 +221,9 @@ def test_an_interrupt_sends_nothing_more() -> None:
 def test_values_that_cannot_work_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ConfigError, match=r"chat\.base_url is 'ftp://h'"):
         model("ftp://h")
+    for url in ("http://[::1", "http://[h]/v1", "http://h:port/v1", "http://h:99999/v1"):
+        with pytest.raises(ConfigError, match=r"chat\.base_url is 'http://"):
+            model(url)
     with pytest.raises(ConfigError, match="NAME of an environment variable") as told:
         model("http://h/v1", api_key_env=KEY)
     assert KEY not in str(told.value)
@@ -226,7 +231,8 @@ def test_values_that_cannot_work_are_refused(monkeypatch: pytest.MonkeyPatch) ->
         model("http://h/v1", timeout=0)
     with pytest.raises(ConfigError, match=r"chat\.model is empty"):
         model("http://h/v1", model=" ")
-    assert "user" not in model("http://user:pass@h/v1").fingerprint
+    for url in ("http://user:pass@h/v1", "http://user:pa@ss@h/v1", "http://h/v1?key=pass"):
+        assert model(url).fingerprint == model("http://h/v1").fingerprint
     monkeypatch.delenv("OPENAI_API_KEY")
     with pytest.raises(ConfigError, match="OPENAI_API_KEY is not set"):
         OpenAIModel("m")

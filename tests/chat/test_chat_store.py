@@ -162,6 +162,10 @@ def test_everything_that_changes_an_answer_changes_the_key() -> None:
             request("two"),
         )
     ]
+    red, blue = Image.new("P", (3, 2)), Image.new("P", (3, 2))
+    for image, colour in ((red, [200, 0, 0]), (blue, [0, 0, 200])):
+        image.putpalette(colour)  # the same bytes, other pictures
+    keys += [request_key(request("one", image=image), "m") for image in (red, blue)]
     keys += [
         request_key(plain, "other"),
         request_key(ChatRequest("pick", plain.messages, Other, Other(choice=1)), "m"),

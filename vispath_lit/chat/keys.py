@@ -29,5 +29,7 @@ def _add(content: blake2b, part: bytes) -> None:
 
 
 def _pixels(image: Image) -> bytes:
+    if image.mode in ("P", "PA"):  # Their bytes are places in a palette, which decides what they show.
+        image = image.convert("RGBA")
     head = f"image {image.mode} {image.size[0]} {image.size[1]} "
     return head.encode() + blake2b(image.tobytes(), digest_size=16).digest()

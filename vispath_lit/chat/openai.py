@@ -184,8 +184,12 @@ def _checked_url(base_url: str | None) -> str:
         ConfigError: no address of the web.
     """
     url = base_url or os.environ.get("OPENAI_BASE_URL") or OWN_SERVER
-    parts = urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
+    try:
+        parts = urlsplit(url)
+        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # Brackets without an address in them, a port that is no number.
+        usable = False
+    if not usable:
         raise ConfigError(
             f"chat.base_url is {_without_credentials(url)!r}; expected http(s)://HOST[:PORT]/v1"
         )
@@ -210,4 +214,5 @@ def _key(variable: str, needed: bool) -> str:
 
 
 def _without_credentials(url: str) -> str:
-    return re.sub(r"(?<=://)[^/@]*@", "", url)
+    """The address without user and password, which may hold an @ themselves, and without a query."""
+    return re.sub(r"(?<=://)[^/?#]*@", "", url.partition("?")[0])

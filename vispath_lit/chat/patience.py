@@ -108,7 +108,7 @@ def retry_after(headers: Mapping[str, str], now: datetime | None = None) -> floa
             return seconds
     try:
         until = parsedate_to_datetime(headers.get("retry-after", ""))
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, OverflowError):
         return None
     until = until if until.tzinfo else until.replace(tzinfo=UTC)
     return max((until - (now or datetime.now(UTC))).total_seconds(), 0.0)
