@@ -169,6 +169,7 @@ def test_odd_runs_are_refused_in_one_line(runs: list[Path], tmp_path: Path) -> N
     with pytest.raises(DataError, match="cannot be read"):
         read_run(tmp_path)
     cases: dict[str, Any] = {"empty": "", "list": "[]", "bare": '{"system": "x"}', "null": "null"}
+    cases["deep"] = "[" * 100_000
     for name, content in cases.items():
         (tmp_path / name).mkdir()
         (tmp_path / name / "metrics.json").write_text(content)

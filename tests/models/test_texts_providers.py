@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import save_file
 from torch import Tensor
 
 from vispath_lit.encoders.minilm import MiniLM
@@ -188,6 +189,16 @@ def test_a_damaged_edge_table_is_made_again(toy_graph: KnowledgeGraph, encoder: 
     file.write_bytes(file.read_bytes()[:-10])
     after = Composed(toy_graph, encoder, cache, settings=QUICK).edge_vectors(*pair).dense()
     assert torch.equal(before, after)
+
+
+@pytest.mark.parametrize(
+    "about", ["[" * 100_000, '{"version": 1, "encoder": "x", "dim": Infinity}', "[]", "{}"]
+)
+def test_a_hostile_composer_file_is_named(about: str, encoder: MiniLM, tmp_path: Path) -> None:
+    file = tmp_path / "hostile.safetensors"
+    save_file({"weight": torch.zeros(1)}, file, {"composers": about})
+    with pytest.raises(CheckpointError, match=r"hostile\.safetensors: not a composer file"):
+        load_composers(file, encoder)
 
 
 def test_composer_files_that_cannot_serve(encoder: MiniLM, cache: Path, tmp_path: Path) -> None:

@@ -170,7 +170,7 @@ def _check_plan(file: Path, plan: Mapping[str, Any]) -> None:
         return
     try:
         found = json.loads(file.read_text(encoding="utf8"))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ConfigError(f"{file} is damaged ({error}): remove the folder {file.parent}") from error
     if found != wanted:
         raise ConfigError(

@@ -159,7 +159,7 @@ def read_metrics(run: str | Path) -> dict[str, Any]:
         raise DataError(
             f"{file} cannot be read ({error.strerror}): name a run folder that is finished"
         ) from error
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise DataError(f"{file} is damaged: {error}") from error
     if not isinstance(found, dict) or "system" not in found:
         raise DataError(f"{file} holds no metrics of a run")

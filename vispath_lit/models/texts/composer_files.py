@@ -18,6 +18,8 @@ from vispath_lit.whole import whole_file
 
 VERSION = 1  # of the composers' shapes and of the way they are trained
 MAX_WIDTH = 8192
+# Whatever a file of unknown origin can raise; its JSON may be deep, or hold numbers without end.
+UNREADABLE = (OSError, SafetensorError, LookupError, ArithmeticError, ValueError, TypeError, RecursionError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +62,7 @@ def load_composers(file: Path, text_encoder: TextEncoder) -> Composers:
             tensors = {name: stored.get_tensor(name) for name in stored.keys()}  # noqa: SIM118
         version, encoder, dim = about["version"], about["encoder"], int(about["dim"])
         widths = int(about["edge_width"]), int(about["chain_width"])
-    except (OSError, SafetensorError, KeyError, ValueError, TypeError) as error:
+    except UNREADABLE as error:
         raise CheckpointError(
             f"{file}: not a composer file ({error}); delete it or name another one"
         ) from error
