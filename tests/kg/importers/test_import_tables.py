@@ -67,6 +67,9 @@ def test_names_and_pictures_beside_the_triples(tmp_path: Path) -> None:
 FAULTS = [
     ('a,b,"c', "quote that does not end in its line"),
     ('a,b,"c",d', "wrong number of columns"),
+    ('a"b,c"d,e,f', "wrong number of columns"),  # quotes inside a field that does not begin with one
+    (' "a,b",c,d', "wrong number of columns"),
+    ('"a"b"c",d,e', "quote that does not end its field"),
     ('a,b,"\0"', "control character"),
     ('a,"b", ', "empty object"),
 ]
@@ -79,6 +82,40 @@ def test_faults_in_quoted_lines(tmp_path: Path, line: str, reason: str) -> None:
         import_graph(Format((tmp_path / "t.csv",)), tmp_path / "store")
     report = import_graph(Format((tmp_path / "t.csv",)), tmp_path / "store", on_error="skip")
     assert (report.triples, sum(report.skipped.values())) == (2, 1)
+
+
+@pytest.mark.parametrize(
+    ("line", "subject"),
+    [
+        ('5"" disk,r,y', '5"" disk'),
+        ('the "Big" one,r,y', 'the "Big" one'),
+        ('"a"b,r,y', "ab"),
+        ('"a,""b"" ",r,y', 'a,"b" '),
+    ],
+)
+def test_quotes_that_are_part_of_a_name(tmp_path: Path, line: str, subject: str) -> None:
+    (tmp_path / "t.csv").write_text(f"{line}\n")
+    import_graph(Format((tmp_path / "t.csv",)), tmp_path / "store")
+    assert triples(tmp_path / "store") == {(subject, "r", "y")}
+
+
+@pytest.mark.parametrize("form", ["tsv", "csv"])
+@pytest.mark.parametrize("header", [False, True])
+def test_blank_lines_before_the_first_one_are_none(tmp_path: Path, form: str, header: bool) -> None:
+    mark = "," if form == "csv" else "\t"
+    lines = ["", "", *([mark.join(("s", "r", "o"))] if header else []), mark.join(("a", "likes", "b")), "c"]
+    (tmp_path / f"t.{form}").write_text("\r\n".join(lines))
+    importer = Format((tmp_path / f"t.{form}",), columns="s,r,o" if header else "", header=header)
+    with pytest.raises(DataError, match=rf"line {len(lines)}: wrong number of columns \(1, expected 3\)"):
+        import_graph(importer, tmp_path / "store")
+    import_graph(importer, tmp_path / "store", on_error="skip")
+    assert triples(tmp_path / "store") == {("a", "likes", "b")}
+
+
+def test_a_first_line_that_is_no_csv_is_named(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text('\n"a,b,c\nx,r,y\n')
+    with pytest.raises(DataError, match=r"t\.csv, line 2: a quote that does not end its field"):
+        import_graph(Format((tmp_path / "t.csv",)), tmp_path / "store")
 
 
 def test_columns_that_are_not_there(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ Without `columns` the first three columns are subject, relation and object. A fi
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import partial
@@ -28,6 +29,7 @@ from vispath_lit.kg.staging.tally import Tally
 
 Kind = Literal["auto", "tsv", "csv", "parquet"]
 TRIPLE = ("subject", "relation", "object")
+_CSV_FIELD = re.compile(r'"(?P<quoted>(?:[^"]|"")*+)"(?P<rest>[^",]*+)|[^",][^,]*+|')
 
 
 @dataclass(frozen=True)
@@ -89,6 +91,9 @@ class Format:
         layout: list[str] | None = None
         for block in member.blocks():
             if layout is None:
+                block = _from_first_line(block)
+                if not block.data:
+                    continue
                 layout, block = self._layout(block, "," if kind == "csv" else "\t")
             yield Unit(block.source, partial(self._text, block, layout, kind == "csv", table))
 
@@ -109,7 +114,12 @@ class Format:
         """The header, or as many places as the first line has fields, and the block without the header."""
         end = block.data.index(b"\n") + 1
         first = block.data[:end].decode("utf8", "replace").rstrip("\n")
-        columns = (_csv_fields(first) if separator == "," else first.split("\t")) if first else [""]
+        columns = _csv_fields(first) if separator == "," else first.split("\t")
+        if columns is None:
+            raise DataError(
+                f"{block.source}, line {block.line}: a quote that does not end its field "
+                f"({first[:80]!r}); the first line tells how many fields there are: mend it"
+            )
         if not self.header:
             return [""] * len(columns), block
         return columns, Block(block.data[end:], block.source, block.line + 1)
@@ -128,12 +138,30 @@ class Format:
         yield Batch(table, columns, rows.source, rows.lines)
 
 
-def _csv_fields(line: str) -> list[str]:
-    """The fields of one CSV line."""
-    table = pacsv.read_csv(
-        pa.BufferReader(line.encode() + b"\n"), pacsv.ReadOptions(autogenerate_column_names=True)
-    )
-    return [str(column[0].as_py()) for column in table.columns]
+def _from_first_line(block: Block) -> Block:
+    """The block without the blank lines that it begins with."""
+    data = block.data.lstrip(b"\n")
+    return Block(data, block.source, block.line + len(block.data) - len(data))
+
+
+def _csv_fields(line: str) -> list[str] | None:
+    """The fields of one CSV line as Arrow tells them apart; None where a quote does not end its field.
+
+    A field is quoted where it begins with a quote; any other quote is a sign like others.
+    """
+    found: list[str] = []
+    at = 0
+    while True:
+        match = _CSV_FIELD.match(line, at)
+        assert match is not None  # it may be empty
+        quoted = match["quoted"]
+        found.append(match[0] if quoted is None else quoted.replace('""', '"') + match["rest"])
+        at = match.end()
+        if at == len(line):
+            return found
+        if line[at] != ",":
+            return None
+        at += 1
 
 
 def _kind(name: str) -> str:
@@ -208,9 +236,11 @@ def _quoted_fault(line: bytes, count: int) -> tuple[str, str] | None:
         return None
     if text.count('"') % 2:
         return "quote that does not end in its line", text[:80]
-    outside = "".join(text.split('"')[::2])
-    if (found := outside.count(",") + 1) != count:
-        return "wrong number of columns", f"{found}, expected {count}"
+    found = _csv_fields(text)
+    if found is None:
+        return "quote that does not end its field", text[:80]
+    if len(found) != count:
+        return "wrong number of columns", f"{len(found)}, expected {count}"
     return None
 
 
