@@ -65,6 +65,16 @@ def test_options_and_blank_nodes_of_two_files(tmp_path: Path) -> None:
     assert report.noted["literals left out"] == 4
 
 
+def test_a_statement_about_a_statement_is_named_or_counted(tmp_path: Path) -> None:
+    about = "<http://x/a> <http://x/says> <<( <http://x/b> <http://x/p> <http://x/c> )>> .\n"
+    (tmp_path / "a.nt").write_text(about + LINES)
+    with pytest.raises(DataError, match=r"a\.nt, line 1: statement about a statement"):
+        import_graph(Format((tmp_path / "a.nt",)), tmp_path / "store")
+    report = import_graph(Format((tmp_path / "a.nt",)), tmp_path / "store", on_error="skip")
+    assert report.skipped == {"statement about a statement (RDF 1.2)": 1}
+    assert report.triples == 6
+
+
 @pytest.mark.parametrize(
     "line",
     ["<http://x/a> <http://x/b> <http://x/c>", "<a> <b> <c> .", '<http://x/a> <http://x/b> "\\ud800" .', "x"],

@@ -66,8 +66,12 @@ class Format:
         edges: list[Edge] = []
         texts: list[Edge] = []
         lines: dict[TableName, list[int]] = {"triples": [], "attributes": []}
+        statement = _parser().Triple
         for line, quad in _quads(block, tally):
             subject, relation, tail = quad.subject, quad.predicate.value, quad.object
+            if isinstance(subject, statement) or isinstance(tail, statement):
+                tally.skip(block.source, line, "statement about a statement (RDF 1.2)", str(quad)[:200])
+                continue
             head = _term(subject, scope)
             name = TEXTS.get(relation) if hasattr(tail, "datatype") else None
             if name is not None:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from vispath_lit.errors import DataError
 from vispath_lit.kg.folder import EntityTable, ImageTable, RelationTable, TripleTable
-from vispath_lit.kg.images import check_image
+from vispath_lit.kg.images import check_image, is_there
 from vispath_lit.kg.staging.importer import TEXTS, Importer
 from vispath_lit.kg.staging.lines import mask
 from vispath_lit.kg.staging.stage import Stage
@@ -279,7 +279,7 @@ def _merged(lists: Any, index: Ints, texts: Any) -> Any:
 
 
 def _image_fault(file: Path) -> tuple[str, str] | None:
-    if not file.is_file():
+    if not is_there(file):
         return "picture that does not exist", str(file)
     try:
         check_image(file)
