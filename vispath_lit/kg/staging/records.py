@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import json
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -16,6 +17,7 @@ from vispath_lit.kg.staging.tally import Tally
 
 CHUNK = 4 << 20  # Bytes; objects of an array that are decoded at a time.
 Numbered = tuple[int, dict[str, Any]]
+_BLANKS = re.compile(r"\s*+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,23 +69,26 @@ def _array(first: Block, blocks: Iterator[Block]) -> Iterator[Records]:
     decoder, ended = _decoder(), False
     while not ended:
         found: list[Numbered] = []
-        text = text.lstrip().removeprefix(",").lstrip() if number else text.lstrip()
-        while text and not (ended := text.startswith("]")):
-            try:
-                record, end = decoder.raw_decode(text)
+        at = _filled(text, 0)
+        if number and text.startswith(",", at):
+            at = _filled(text, at + 1)
+        while at < len(text) and not (ended := text.startswith("]", at)):
+            try:  # By position: to cut off what was read would copy all of the rest for each object.
+                record, end = decoder.raw_decode(text, at)
             except RecursionError as error:
                 raise _broken(source, number, "nested too deeply") from error
             except ValueError as error:
-                if len(text) > MAX_LINE:
+                if len(text) - at > MAX_LINE:
                     raise _broken(source, number, str(error)[:200]) from error
                 break
             number += 1
             found.append((number, record))
-            text = text[end:].lstrip()
-            if text.startswith(","):
-                text = text[1:].lstrip()
-            elif text and not text.startswith("]"):
-                raise _broken(source, number, f"found {text[:40]!r} behind it, expected , or ]")
+            at = _filled(text, end)
+            if text.startswith(",", at):
+                at = _filled(text, at + 1)
+            elif at < len(text) and not text.startswith("]", at):
+                raise _broken(source, number, f"found {text[at : at + 40]!r} behind it, expected , or ]")
+        text = text[at:]
         if found:
             yield Records(source, partial(_objects, source, found))
         if not ended:
@@ -91,6 +96,13 @@ def _array(first: Block, blocks: Iterator[Block]) -> Iterator[Records]:
             if block is None:
                 raise _broken(source, number, f"the array does not end; its rest begins {text[:80]!r}")
             text += _utf8(decode, block, source)
+
+
+def _filled(text: str, at: int) -> int:
+    """Where the blanks at a place end."""
+    match = _BLANKS.match(text, at)
+    assert match is not None  # it may be empty
+    return match.end()
 
 
 def _objects(source: str, found: list[tuple[int, Any]], tally: Tally) -> Iterator[Numbered]:
