@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -63,6 +64,18 @@ def test_another_file_is_no_checkpoint(tmp_path: Path, data: bytes) -> None:
     file.write_bytes(data)
     with pytest.raises(CheckpointError, match="damaged"):
         read_checkpoint(file)
+
+
+@pytest.mark.parametrize(
+    "program", [b"\x80\x02.", b"\x80\x02]q", b"\x80\x02}(K\x01u.", b"\x80\x02G\x00.", b"\x80\x02h\x05.", b""]
+)
+def test_a_file_that_breaks_its_reader_is_damaged(tmp_path: Path, program: bytes) -> None:
+    written(tmp_path / "a.ckpt")
+    with zipfile.ZipFile(tmp_path / "a.ckpt") as good, zipfile.ZipFile(tmp_path / "b.ckpt", "w") as bad:
+        for name in good.namelist():
+            bad.writestr(name, program if name.endswith("data.pkl") else good.read(name))
+    with pytest.raises(CheckpointError, match=r"b\.ckpt is damaged"):
+        read_checkpoint(tmp_path / "b.ckpt")
 
 
 def test_cut_and_altered_bytes_are_found(tmp_path: Path) -> None:

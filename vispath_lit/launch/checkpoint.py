@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import struct
 import zipfile
 from collections.abc import Collection
 from pathlib import Path
@@ -29,9 +30,12 @@ DAMAGE = (
     OSError,
     EOFError,
     ValueError,
-    KeyError,
+    LookupError,
+    ArithmeticError,
     TypeError,
     AttributeError,
+    AssertionError,
+    struct.error,
     zipfile.BadZipFile,
 )
 
