@@ -58,7 +58,18 @@ def test_secrets_inside_values_are_removed() -> None:
     found = without_secrets({"url": "https://ann:hunter2@host/v1", "header": "X: Bearer abcdef.123456"})
     assert "hunter2" not in str(found)
     assert "abcdef" not in str(found)
-    assert without_secrets("https://host:8000/v1") == "https://host:8000/v1"
+    for url in (
+        "https://ann:hun@ter2@host/v1",
+        "git+https://ghp_ter2@host/v1",
+        "https://host/v1?api-key=hunter2&n=3",
+        "https://host/v1?n=3&access_token=hunter2#top",
+    ):
+        shown = str(without_secrets(f"see {url} there"))
+        assert "ter2" not in shown
+        assert "host/v1" in shown
+        assert shown.endswith(" there")
+    for plain in ("https://host:8000/v1", "https://host/v1?n=3&user=@ann", "a@b.c"):
+        assert without_secrets(plain) == plain
 
 
 def test_the_home_folder_is_not_named(monkeypatch: pytest.MonkeyPatch) -> None:

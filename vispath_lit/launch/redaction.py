@@ -11,7 +11,11 @@ _SECRET = frozenset(
     ("key", "apikey", "token", "secret", "password", "passwd", "passphrase", "credential", "authorization")
 )
 _SECRETS = frozenset(f"{word}s" for word in _SECRET)
-_IN_URL = re.compile(r"(?<=://)[^/\s:@]*:[^/\s@]*@")
+# A user alone may be a token, and a password may hold an @.
+_IN_URL = re.compile(r"(?<=://)[^/\s?#]*@")
+_IN_QUERY = re.compile(
+    r"(?i)([?&;][\w.-]*(?:key|token|secret|password|signature|credential)[\w.-]*=)[^&;#\s]+"
+)
 _IN_TEXT = re.compile(r"(?i)\b(bearer|basic)\s+[\w.~+/=-]{8,}")
 
 
@@ -31,7 +35,7 @@ def without_secrets(value: object) -> object:
         return [without_secrets(item) for item in value]
     if isinstance(value, str):
         clean = _IN_TEXT.sub(rf"\1 {REDACTED}", _IN_URL.sub(f"{REDACTED}@", value))
-        return _without_home(clean)
+        return _without_home(_IN_QUERY.sub(rf"\1{REDACTED}", clean))
     if isinstance(value, Path):
         return _without_home(str(value))
     return value
