@@ -57,6 +57,7 @@ def data_bench(
     from vispath_lit.data.bench.phrases import read_phrases
     from vispath_lit.data.bench.statistics import table_one
     from vispath_lit.evaluation.charts import alone
+    from vispath_lit.evaluation.files import write_text
     from vispath_lit.evaluation.lengths import length_chart
     from vispath_lit.kg.cached import store_of
     from vispath_lit.kg.store import KnowledgeGraph
@@ -67,7 +68,7 @@ def data_bench(
     phrases = None if relations is None else read_phrases(relations, opened)
     found = make_bench(opened, folder, plan, phrases)
     chart = length_chart(found["all"]["question_lengths"])
-    (folder / "question_lengths.svg").write_text(alone(chart), encoding="utf8")
+    write_text(folder / "question_lengths.svg", alone(chart))
     if as_json:
         print_json(found)
         return

@@ -18,6 +18,7 @@ from omegaconf import OmegaConf
 
 from vispath_lit.errors import ConfigError, DataError, VisPathError
 from vispath_lit.evaluation import paper
+from vispath_lit.evaluation.files import write_text
 from vispath_lit.evaluation.sheets import Sheet, write_sheet
 from vispath_lit.launch.config import conf_dir, load_config
 from vispath_lit.launch.evaluate import evaluate_run
@@ -206,7 +207,7 @@ def _run_all(plan: Plan, out: Path) -> list[paper.Run]:
                 console.rule(label)
                 asked = [*overrides, f"run_dir={folder.absolute()}"]
                 evaluate_run(load_config("eval", asked), asked)
-                (folder / "overrides.txt").write_text("\n".join(overrides), encoding="utf8")
+                write_text(folder / "overrides.txt", "\n".join(overrides))
             found.append(read_run(folder, label))
         except VisPathError as error:
             report(error)
