@@ -83,6 +83,21 @@ def test_metaqa_from_an_archive_and_by_hops(tmp_path: Path) -> None:
     assert not (tmp_path / "out" / "questions" / "val.jsonl").exists()
 
 
+def test_metaqa_types_are_found_by_line(tmp_path: Path) -> None:
+    folder = metaqa_files(tmp_path / "MetaQA")
+    (folder / "1-hop/vanilla/qa_dev.txt").write_text(
+        "\nwho directed [Heat]\tMichael Mann\nwhen [Heat]\t1995\n"
+    )
+    (folder / "1-hop/qa_dev_qtype.txt").write_text("\r\nmovie_to_director\r\nmovie_to_year\r\n")
+    metaqa.convert(folder, tmp_path / "out")
+    found = read_questions(tmp_path / "out" / "questions" / "val.jsonl")
+    assert [one.gold_paths[0][0][0] for one in found] == ["directed_by", "release_year"]
+    (folder / "1-hop/qa_dev_qtype.txt").write_text("movie_to_year\n\nmovie_to_year\n")
+    metaqa.convert(folder, tmp_path / "out")
+    found = read_questions(tmp_path / "out" / "questions" / "val.jsonl")
+    assert [len(one.gold_paths) for one in found] == [0, 1]  # no type is another question's
+
+
 def test_metaqa_faults(tmp_path: Path) -> None:
     folder = metaqa_files(tmp_path / "MetaQA")
     (folder / "1-hop/vanilla/qa_dev.txt").write_text("no topic\tx\n[Heat] who\tMichael Mann\n")

@@ -116,8 +116,9 @@ class _Files:
             elif found and int(found[1]) in self.hops:
                 key = (int(found[1]), found[3])
                 for block in member.blocks():
-                    if found[4]:
-                        self.types.setdefault(key, []).extend(block.data.decode("utf8", "replace").split())
+                    if found[4]:  # A line each, blank ones too: a question is found by its line.
+                        lines = block.data.decode("utf8", "replace").split("\n")[:-1]
+                        self.types.setdefault(key, []).extend(map(str.strip, lines))
                     elif found[2] in (None, self.variant):
                         self._take(key, block)
 
