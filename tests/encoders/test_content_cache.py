@@ -3,6 +3,7 @@ from __future__ import annotations
 import logging
 import multiprocessing
 import os
+import struct
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 
 from vispath_lit.encoders import cache as cache_module
 from vispath_lit.encoders.cache import ContentCache, content_keys
-from vispath_lit.encoders.segment import Keys, Segment, build, merge, spans
+from vispath_lit.encoders.segment import MAGIC, Keys, Segment, build, merge, spans
 
 WIDTH = 3
 
@@ -126,6 +127,17 @@ def test_a_damaged_file_is_ignored_aloud(
     np.testing.assert_array_equal(rows, rows_of(8))
     assert "damaged" in caplog.text
     assert file.name in caplog.text
+
+
+def test_what_cannot_be_opened_is_ignored_aloud(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    filled(tmp_path, 1)
+    (tmp_path / "0-folder.seg").mkdir()  # as good as one whose rights are another user's
+    (tmp_path / "1-deep.seg").write_bytes(MAGIC + struct.pack("<I", 4000) + b"[" * 4000)
+    with caplog.at_level(logging.WARNING):
+        cache = ContentCache(tmp_path, WIDTH, np.float32)
+    assert cache.get(keys_of(1))[1].tolist() == [1]
+    assert "0-folder.seg" in caplog.text
+    assert "1-deep.seg" in caplog.text
 
 
 def test_vectors_of_another_width_are_ignored(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -166,9 +166,9 @@ class ContentCache:
                 FileNotFoundError
             ):  # merged into another file by another process; the next look finds that one
                 self._seen_change = -1
-            except DamagedSegmentError as error:
+            except (DamagedSegmentError, OSError) as error:  # Another user's may not be ours to read.
                 self._unreadable.add(path)
-                log.warning("ignored a damaged cache file, its texts are embedded again: %s", error)
+                log.warning("ignored a damaged or closed cache file, its texts are embedded again: %s", error)
         self._stored.sort(key=lambda part: str(part.path))
         return len(self._stored) > before
 

@@ -184,7 +184,7 @@ def _read_header(file: IO[bytes], path: Path) -> tuple[dict[str, Any], int]:
         header = json.loads(file.read(length))
         counts = [header[name] for name in ("items", "rows", "width")]
         texts = [header[name] for name in ("dtype", "index_checksum", "rows_checksum")]
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise DamagedSegmentError(path, f"unreadable header ({error})") from error
     if not all(type(n) is int and 0 <= n < 2**40 for n in counts) or not all(type(t) is str for t in texts):
         raise DamagedSegmentError(path, f"header with impossible values {header}")
