@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from vispath_lit.commands.options import Checkpoint, Graph, Json, Overrides, Transfer
-from vispath_lit.commands.printing import out, plain, print_json
+from vispath_lit.commands.printing import out, plain, print_json, readable
 from vispath_lit.errors import DataError
 from vispath_lit.whole import whole_file
 
@@ -38,7 +38,7 @@ def ask(
         raise typer.BadParameter("give one picture (or none) and one question in quotes")
     image = words[0] if len(words) == 2 else None
     vispath = VisPath.from_checkpoint(ckpt, graph=graph, transfer=transfer, overrides=overrides or ())
-    answer = vispath.ask(words[-1], image=image, start=start)
+    answer = vispath.ask(readable(words[-1]), image=image, start=start)
     if as_json:
         print_json(answer.to_dict())
         return
@@ -57,7 +57,7 @@ def predict(
     transfer: Transfer = False,
     overrides: Overrides = None,
 ) -> None:
-    """Answer a file of questions, in order."""
+    """Answer a file of questions, in order; one that cannot be asked is `failed`, its statement says why."""
     from vispath_lit.data.questions import read_questions
     from vispath_lit.launch.predictor import VisPath
 
@@ -65,8 +65,11 @@ def predict(
         raise DataError(f"{out_file}: cannot be written; name a file in a folder that exists")
     asked = read_questions(questions)
     vispath = VisPath.from_checkpoint(ckpt, graph=graph, transfer=transfer, overrides=overrides or ())
+    failed = 0
     with whole_file(out_file) as partial, partial.open("w", encoding="utf8") as file:
         for question, answer in zip(asked, vispath.predict(asked), strict=True):
             line = {"question_id": question.id, "question": question.text, **answer.to_dict()}
             file.write(json.dumps(line, ensure_ascii=False) + "\n")
-    out.print(f"{len(asked)} answers in {out_file}", markup=False, highlight=False)
+            failed += answer.provenance == "failed"
+    told = f", {failed} of them failed: their statement says why" if failed else ""
+    out.print(f"{len(asked)} answers in {out_file}{told}", markup=False, highlight=False)

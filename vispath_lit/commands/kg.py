@@ -9,7 +9,7 @@ import typer
 
 from vispath_lit.commands.importing import import_app
 from vispath_lit.commands.options import ChosenEngine, Json, Workers
-from vispath_lit.commands.printing import out, plain, print_json
+from vispath_lit.commands.printing import out, plain, print_json, readable
 from vispath_lit.engines.engine import EngineName, make_engine
 from vispath_lit.kg.faults import OnError
 
@@ -70,6 +70,7 @@ def kg_search(
     cache = Path(cache_dir())
     graph = KnowledgeGraph.open(store_of(store, cache))
     index = NameIndex(graph, None if exact else MiniLM(cache), cache, aliases=True)
+    names = [readable(name) for name in names]
     found = [index.bearers(name)[:k] for name in names] if exact else index.find(names, k)
     for name, matches in zip(names, found, strict=True):
         ids, labels = ([read(m.entity) for m in matches] for read in (graph.entity_id, graph.label))

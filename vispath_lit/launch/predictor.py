@@ -9,6 +9,7 @@ print(answer.text, answer.path)
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
@@ -37,6 +38,8 @@ from vispath_lit.progress import track
 from vispath_lit.protocols import System
 from vispath_lit.types import Path as GraphPath
 from vispath_lit.types import Prediction, Query, Question
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,22 +148,28 @@ class VisPath:
         return self._answer(prediction, time.perf_counter() - began)
 
     def predict(self, questions: Sequence[Question], batch_size: int = 64) -> Iterator[Answer]:
-        """Answers many questions; a question with a topic entity starts there, others from image or name."""
+        """Answers many questions; a question with a topic entity starts there, others from image or name.
+
+        One that cannot be asked (a missing picture, a topic that the graph does not hold) is `failed`, with
+        the reason as its statement: it must not cost the answers of the others.
+        """
         starts = range(0, len(questions), batch_size)
         for first in track(starts, "Answering", total=len(starts)):
             batch = questions[first : first + batch_size]
-            queries = [self._query(question) for question in batch]
+            asked = [self._query(question) for question in batch]
+            queries = [one for one in asked if isinstance(one, Query)]
             began = time.perf_counter()
-            predictions = self.system.answer(queries)
+            predictions = iter(self.system.answer(queries) if queries else ())
             seconds = (time.perf_counter() - began) / len(batch)
-            for prediction in predictions:
-                yield self._answer(prediction, seconds)
+            for one in asked:
+                yield self._answer(next(predictions) if isinstance(one, Query) else one, seconds)
 
-    def _query(self, question: Question) -> Query:
+    def _query(self, question: Question) -> Query | Prediction:
         try:
             return to_query(question, self.graph, grant_start=question.topic_entity is not None)
         except VisPathError as error:
-            raise DataError(f"question {question.id!r}: {error}") from error
+            log.warning("question %s cannot be asked: %s", question.id, error)
+            return Prediction("", None, "failed", statement=str(error))
 
     def _answer(self, prediction: Prediction, seconds: float) -> Answer:
         graph = self.graph
