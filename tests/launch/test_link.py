@@ -55,6 +55,15 @@ def test_what_is_given_is_not_looked_up(world: World, parts: dict[str, Any]) -> 
     assert link([with_ids, with_gold], world, parts) == [with_ids, with_gold]
 
 
+def test_a_picture_that_cannot_be_read_ends_nothing(
+    world: World, parts: dict[str, Any], tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    broken = Question("q", "What is the capital of France?", image=tmp_path / "missing.png")
+    fine = Question("r", "What is the capital of Germany?")
+    assert [one.topic_entity for one in link([broken, fine], world, parts)] == ["fr", "de"]
+    assert "missing.png" in caplog.text
+
+
 def test_starts_come_from_the_grounder_in_batches(
     world: World, parts: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from vispath_lit.data.queries import to_query
+from vispath_lit.errors import DataError
 from vispath_lit.kg.names import NameIndex
 from vispath_lit.launch.parts import World
 from vispath_lit.progress import console, track
-from vispath_lit.types import Question
+from vispath_lit.types import Query, Question
 
+log = logging.getLogger(__name__)
 BATCH = 64
 
 
@@ -32,7 +35,7 @@ def link(questions: Sequence[Question], world: World, parts: Mapping[str, Any]) 
     starts = range(0, len(lost), BATCH)
     for first in track(starts, "finding starts") if lost else ():
         batch = lost[first : first + BATCH]
-        queries = [to_query(linked[i], world.graph) for i in batch]
+        queries = [_asked(linked[i], world) for i in batch]
         analyses = parts["analyzer"].analyze(queries)
         for i, ranked in zip(batch, parts["grounder"].ground(queries, analyses), strict=True):
             if ranked:
@@ -41,3 +44,12 @@ def link(questions: Sequence[Question], world: World, parts: Mapping[str, Any]) 
         found_now = sum(linked[i].topic_entity is not None for i in lost)
         console.print(f"found the start of {found_now} of {len(lost)} questions without a topic_entity")
     return linked
+
+
+def _asked(question: Question, world: World) -> Query:
+    """As a system sees it; in its words alone where the picture cannot be read, as training itself does."""
+    try:
+        return to_query(question, world.graph)
+    except DataError as error:
+        log.warning("question %s is linked without its picture: %s", question.id, error)
+        return Query(question.text)
