@@ -229,6 +229,21 @@ def test_rog_refuses_what_it_cannot_place(tmp_path: Path) -> None:
         rog.convert([tmp_path / "train.jsonl"], tmp_path / "out")
 
 
+def test_a_parquet_column_of_another_kind_is_named(tmp_path: Path) -> None:
+    pq.write_table(pa.Table.from_pylist([asked(0, graph="France capital Paris")]), tmp_path / "test.parquet")
+    with pytest.raises(DataError, match=r"test\.parquet, line 1: malformed question: graph is no list"):
+        rog.convert([tmp_path / "test.parquet"], tmp_path / "out")
+
+
+@pytest.mark.parametrize("answers", [5, "Paris", {"text": "Paris"}])
+def test_nsm_answers_that_are_no_list_are_named(tmp_path: Path, answers: object) -> None:
+    record = {"id": "Q", "question": "what?", "entities": [0], "answers": answers, "subgraph": {"tuples": []}}
+    files = {"entities.txt": "France\n", "relations.txt": "capital\n", "test_simple.json": json.dumps(record)}
+    write(tmp_path / "nsm", files)
+    with pytest.raises(DataError, match=r"test_simple\.json, line 1: malformed question: answer is no list"):
+        rog.convert([tmp_path / "nsm"], tmp_path / "out")
+
+
 def test_nsm_numbers_are_names(tmp_path: Path) -> None:
     record: dict[str, Any] = {
         "id": "WebQTrn-1",

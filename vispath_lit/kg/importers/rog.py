@@ -184,7 +184,7 @@ def _steps(value: Any) -> Any:
         if nested.null_count or (len(nested) and not pc.all(pc.equal(widths, 3)).as_py()):
             raise _MalformedError("graph has a step that is not [subject, relation, object]")
         steps = nested.flatten().cast(pa.large_string())
-    except (pa.ArrowException, TypeError, UnicodeEncodeError) as error:
+    except (pa.ArrowException, TypeError, AttributeError, UnicodeEncodeError) as error:
         raise _MalformedError("graph is no list of [subject, relation, object] texts") from error
     if steps.null_count:
         raise _MalformedError("graph has a step with null")
@@ -240,7 +240,9 @@ def _numbered(load: Any, names: Mapping[str, Sequence[str]]) -> Any:
 def _rog_form(record: Mapping[str, Any], names: Mapping[str, Sequence[str]]) -> dict[str, Any]:
     """What does not fit becomes None, which is reported as any malformed field."""
     entities, relations = names["entities"], names["relations"]
-    answers = [answer for answer in record.get("answers") or [] if isinstance(answer, dict)]
+    given = record.get("answers")
+    listed = [] if given is None else given
+    answers = [answer for answer in listed if isinstance(answer, dict)] if isinstance(listed, list) else None
     subgraph = record.get("subgraph")
     tuples = subgraph.get("tuples") if isinstance(subgraph, dict) else None
     graph = None
@@ -251,9 +253,9 @@ def _rog_form(record: Mapping[str, Any], names: Mapping[str, Sequence[str]]) -> 
     return {
         "id": record.get("id"),
         "question": record.get("question"),
-        "answer": [answer.get("text") or answer.get("kb_id") for answer in answers],
+        "answer": None if answers is None else [a.get("text") or a.get("kb_id") for a in answers],
         "q_entity": [_named(n, entities) for n in topics] if isinstance(topics, list) else None,
-        "a_entity": [answer.get("kb_id") for answer in answers],
+        "a_entity": None if answers is None else [answer.get("kb_id") for answer in answers],
         "graph": graph,
     }
 
