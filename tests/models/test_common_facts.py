@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from vispath_lit.errors import ConfigError
 from vispath_lit.kg.store import KnowledgeGraph
+from vispath_lit.models.neighbourhoods import facts as common
 from vispath_lit.models.neighbourhoods.facts import CommonFacts
 
 MakeGraph = Callable[[int, int, Iterable[tuple[int, int, int]]], KnowledgeGraph]
@@ -31,12 +32,14 @@ def slow_facts(triples: Iterable[tuple[int, int, int]], tails: int, least: int) 
 
 
 @settings(max_examples=30, deadline=None)
-@given(triples=Triples, tails=st.integers(1, 4), least=st.integers(2, 3))
+@given(triples=Triples, tails=st.integers(1, 4), least=st.integers(2, 3), chunk=st.sampled_from([1, 7, 1000]))
 def test_facts_are_those_of_a_slow_count(
-    make_graph: MakeGraph, triples: list[tuple[int, int, int]], tails: int, least: int
+    make_graph: MakeGraph, triples: list[tuple[int, int, int]], tails: int, least: int, chunk: int
 ) -> None:
     graph = make_graph(ENTITIES, RELATIONS, triples)
-    facts = CommonFacts(graph, tails=tails, least=least)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(common, "CHUNK", chunk)
+        facts = CommonFacts(graph, tails=tails, least=least)
     expected = slow_facts(triples, tails, least)
     assert facts.dim == len(expected) == len(facts.named())
     assert facts.fact_relation.tolist() == [relation for relation, _ in expected]

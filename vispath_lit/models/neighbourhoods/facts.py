@@ -73,21 +73,33 @@ class CommonFacts:
 
 
 def common_facts(graph: KnowledgeGraph, tails: int, least: int, most: int) -> NDArray[np.int64]:
-    """Ascending `relation * N + tail` of the facts that count; ties go to the lower entity.
+    """`[k]` ascending `relation * N + tail` of the facts that count; ties go to the lower entity.
 
     Of more than `most` the most shared tail of every relation comes first, then every second one.
     """
-    counts: dict[int, int] = {}
-    for low in range(0, graph.num_triples, CHUNK):
-        edges = slice(low, low + CHUNK)
-        key = graph.out_relation[edges].astype(np.int64) * graph.num_entities + graph.out_tail[edges]
-        for one, count in zip(*np.unique(key, return_counts=True), strict=True):
-            counts[int(one)] = counts.get(int(one), 0) + int(count)
-    keys = np.array([key for key, count in counts.items() if count >= least], dtype=np.int64)
-    shared = np.array([counts[int(key)] for key in keys], dtype=np.int64)
+    keys, shared = _shared(graph)
+    keys, shared = keys[shared >= least], shared[shared >= least]
     relation = keys // graph.num_entities
     order = np.lexsort((keys, -shared, relation))
     place = np.arange(len(keys)) - np.searchsorted(relation[order], relation[order])
     kept, rank = order[place < tails], place[place < tails]
     first = np.lexsort((keys[kept], -shared[kept], rank))[:most]
     return np.sort(keys[kept[first]])
+
+
+def _shared(graph: KnowledgeGraph) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """`[m]` distinct `relation * N + tail` of all triples, and how many entities share each.
+
+    Triples are stored by tail and then by relation, so that those of one fact are neighbours.
+    """
+    keys, counts = [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=np.int64)]
+    for low in range(0, graph.num_triples, CHUNK):
+        edge = np.arange(low, min(low + CHUNK, graph.num_triples))
+        tail = np.searchsorted(graph.in_indptr, edge, side="right") - 1
+        key = graph.in_relation[edge].astype(np.int64) * graph.num_entities + tail
+        first = np.flatnonzero(np.diff(key, prepend=-1))
+        keys.append(key[first])
+        counts.append(np.diff(first, append=len(key)))
+    every, count = np.concatenate(keys), np.concatenate(counts)
+    first = np.flatnonzero(np.diff(every, prepend=-1))  # a fact may lie in two chunks
+    return every[first], np.add.reduceat(count, first) if len(first) else count
