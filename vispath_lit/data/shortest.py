@@ -254,7 +254,7 @@ def _slots(indptr: Ints, entities: Ints) -> tuple[Ints, Ints]:
 
 
 def distinct(values: Ints) -> Ints:
-    """Sorted distinct values; faster than `np.unique`, which hashes first."""
+    """`[m]` sorted distinct ones of `[n]` values; faster than `np.unique`, which hashes first."""
     ordered = np.sort(values)
     return ordered[np.flatnonzero(np.diff(ordered, prepend=ordered[:1] - 1))]
 

@@ -46,7 +46,7 @@ class WeakPathFinder:
         return min(max(_KEYS // max(self.graph.num_entities, 1), 8), 256)
 
     def find(self, start: int, answers: Ints) -> Found | str:
-        """Paths with their precision in (0, 1], or `unreachable` or `too_large`."""
+        """Paths to `[n]` answers, each with its precision in (0, 1], or `unreachable` or `too_large`."""
         return self.find_all([(start, answers)])[0]
 
     def find_all(self, asked: Sequence[tuple[int, Ints]]) -> list[Found | str]:

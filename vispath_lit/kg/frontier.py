@@ -67,7 +67,7 @@ def expand(
 
 
 def follow(graph: KnowledgeGraph, start: int, relations: Sequence[int]) -> NDArray[np.int64]:
-    """The sorted distinct endpoints of every walk from `start` along a sequence of signed relations.
+    """`[n]`: the sorted distinct endpoints of every walk from `start` along a sequence of signed relations.
 
     Raises:
         UnknownEntityError: an index outside the graph.

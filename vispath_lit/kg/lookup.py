@@ -30,7 +30,7 @@ class HashTable:
     entities: NDArray[np.int32]
 
     def find(self, texts: Sequence[str]) -> list[NDArray[np.int32]]:
-        """For each text the entities that may bear it, ascending."""
+        """For each text the entities that may bear it, `[k]` ascending."""
         keys = hash_texts(texts)
         low = np.searchsorted(self.hashes, keys, side="left").tolist()
         high = np.searchsorted(self.hashes, keys, side="right").tolist()

@@ -46,7 +46,7 @@ def train(sample: Floats) -> tuple[Any, Floats]:
 def write(
     folder: Path, learned: tuple[Any, Floats], names: int, batches: Iterable[tuple[Ints, Floats]]
 ) -> None:
-    """Writes the files of `names` names, whose vectors come in order of their numbers."""
+    """Writes the files of `names` names, whose numbers `[b]` and vectors `[b, d]` come in order."""
     index, scale = learned
     codes = _codes(folder, names, len(scale))
     _add(index, scale, codes, batches)

@@ -57,7 +57,7 @@ def compose(heads: Tensor, relations: Tensor) -> Tensor:
 
 
 def compose_inverse(tails: Tensor, relations: Tensor) -> Tensor:
-    """The product conj(r) ∘ t, whose dot product with h is Re(<h, r, conj(t)>)."""
+    """The product conj(r) ∘ t, `[..., 2k]`, whose dot product with h is Re(<h, r, conj(t)>)."""
     re, im = relations.chunk(2, dim=-1)
     return compose(tails, torch.cat([re, -im], dim=-1))
 

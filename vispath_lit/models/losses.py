@@ -55,6 +55,9 @@ def listwise_cross_entropy(logits: Tensor, weights: Tensor, segment: Tensor, seg
 def listwise_hits(logits: Tensor, weights: Tensor, segment: Tensor, segments: int) -> tuple[Tensor, Tensor]:
     """Whether the best item of each list with a positive is a positive; the earlier item wins a tie.
 
+    Args:
+        logits, weights, segment, segments: as of `listwise_cross_entropy`.
+
     Returns:
         (hits, lists): both scalar counts.
     """

@@ -128,5 +128,5 @@ class Frontier:
         return int(self.tail.shape[0])
 
     def select(self, rows: Tensor) -> Frontier:
-        """The edges at `rows`, in that order."""
+        """The edges at `rows` (`[n]` long), in that order."""
         return Frontier(self.paths, self.edge_path[rows], self.relation[rows], self.tail[rows])

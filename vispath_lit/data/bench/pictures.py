@@ -57,7 +57,7 @@ def shown_pictures(graph: KnowledgeGraph, starts: Sequence[int]) -> dict[int, Sh
 
 
 def picturable(graph: KnowledgeGraph) -> Ints:
-    """The entities with a picture of their own, ascending."""
+    """`[n]` the entities with a picture of their own, ascending."""
     return np.unique(graph.image_entity[~_shared(graph)])
 
 

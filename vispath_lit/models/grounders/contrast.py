@@ -105,7 +105,11 @@ def train_grounder(grounder: LearnedGrounder, settings: ContrastSettings, seed: 
 
 @torch.no_grad()
 def whiten(metric: LocalMetric, features: Tensor) -> None:
-    """Sets each level's mix so that its channels have zero mean and about equal variance over all cells."""
+    """Sets each level's mix so that its channels have zero mean and about equal variance over all cells.
+
+    Args:
+        features: `[n, d]` fine features of some pictures.
+    """
     for level, mix in zip(metric.raw(features), metric.mixes, strict=True):
         assert isinstance(mix, nn.Conv2d)
         assert mix.bias is not None

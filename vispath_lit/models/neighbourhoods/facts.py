@@ -48,7 +48,7 @@ class CommonFacts:
         return Rows(torch.from_numpy(self._table.some(asked.numpy())), asked)
 
     def encode(self, entities: Tensor) -> Tensor:
-        """The same; there is nothing to be trained."""
+        """The same, `[n, k]` float32; there is nothing to be trained."""
         return self.rows(entities).dense().float()
 
     def refresh(self, step: int) -> None:

@@ -44,7 +44,7 @@ class VectorTable:
         self._rows, self._known = None, None
 
     def known(self, weights: Hashable) -> tuple[NDArray[np.int64], NDArray[Any]] | None:
-        """Entities and their rows that were encoded one by one, if they are of these weights."""
+        """Entities `[m]` and rows `[m, k]` that were encoded one by one, if they are of these weights."""
         if weights != self._weights or self._rows is None or self._known is None:
             return None
         entities = np.flatnonzero(self._known)
@@ -65,7 +65,7 @@ class VectorTable:
         self._rows[entities], self._known[entities] = rows, True
 
     def some(self, entities: NDArray[np.int64]) -> NDArray[Any]:
-        """The table, with the rows of these entities encoded."""
+        """The table `[N, k]`, in which the rows of these `[n]` entities are encoded."""
         with self._lock:
             if self._rows is None:
                 # Zeros take no memory until they are written: a graph of millions costs what is used of it.
@@ -79,7 +79,7 @@ class VectorTable:
             return self._rows
 
     def all(self, file: Path | None) -> NDArray[Any]:
-        """The table with all its rows, kept in `file` where one is named."""
+        """The table `[N, k]` with all its rows, kept in `file` where one is named."""
         with self._lock:
             if self._rows is None or self._known is not None:
                 self._rows = self._mapped(file) if file is not None else self._whole()

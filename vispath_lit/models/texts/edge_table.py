@@ -92,7 +92,7 @@ def _distinct(place: NDArray[np.int64], size: int) -> tuple[NDArray[np.int64], N
 
 
 def graph_pairs(graph: KnowledgeGraph) -> NDArray[np.int64]:
-    """Sorted distinct `tail * 2R + signed relation` of all edges in both directions."""
+    """`[U]` sorted distinct `tail * 2R + signed relation` of all edges in both directions."""
     relations = 2 * graph.num_relations
     forward = graph.out_tail.astype(np.int64) * relations + graph.out_relation
     backward = graph.in_tail.astype(np.int64) * relations + graph.in_relation + graph.num_relations
