@@ -27,22 +27,27 @@ def track(items: Iterable[T], description: str, total: int | None = None) -> Ite
     if total is None and isinstance(items, Sized):
         total = len(items)
     if not console.is_terminal:
-        console.print(description, highlight=False, soft_wrap=True)
+        tell(description)
         yield from items
         return
     columns = (
         SpinnerColumn(),
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(),
         MofNCompleteColumn(),
         TimeElapsedColumn(),
         TimeRemainingColumn(),
     )
     with Progress(*columns, console=console, transient=True) as bar:
-        task = bar.add_task(description, total=total)
+        task = bar.add_task(printable(description), total=total)
         for item in items:
             yield item
             bar.advance(task)
+
+
+def tell(text: str) -> None:
+    """Lines for people on stderr, as they are: names and folders may hold brackets, which are no markup."""
+    console.print(printable(text), markup=False, highlight=False, soft_wrap=True)
 
 
 def printable(text: str) -> str:

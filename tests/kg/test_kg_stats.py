@@ -33,6 +33,16 @@ def test_statistics_of_the_toy_graph(toy_graph: KnowledgeGraph) -> None:
     assert stats["hubs"][0] == {"id": "fr", "label": "France", "degree": 13}
 
 
+def test_labels_of_the_table_act_on_no_terminal(toy_graph: KnowledgeGraph) -> None:
+    stats = statistics(toy_graph)
+    stats["top_relations"] = [{"id": "r", "label": "[red]\x1b[31m[/] \\", "triples": 1}]
+    console = Console(file=io.StringIO(), width=200)
+    console.print(table(stats))
+    assert isinstance(console.file, io.StringIO)
+    assert r"[red]\x1b[31m[/] \ 1" in console.file.getvalue()
+    assert "\x1b" not in console.file.getvalue()
+
+
 def test_the_table_shows_them(toy_graph: KnowledgeGraph) -> None:
     console = Console(file=io.StringIO(), width=200)
     console.print(table(statistics(toy_graph)))

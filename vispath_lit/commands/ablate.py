@@ -34,14 +34,14 @@ def ablate(
     """
     from vispath_lit.launch.ablate import ablate as run_all
     from vispath_lit.launch.main import quiet
-    from vispath_lit.progress import console
+    from vispath_lit.progress import tell
 
     quiet()
     place = folder or Path("outputs") / "ablate" / time.strftime("%Y-%m-%d_%H-%M-%S")
     try:
         found = run_all(place, overrides or (), only=only or (), ckpt=ckpt, choice=choice)
     except KeyboardInterrupt:
-        console.print(f"the same command with --out {place} goes on", highlight=False, soft_wrap=True)
+        tell(f"the same command with --out {place} goes on")
         raise
     if as_json:
         print_json(found)

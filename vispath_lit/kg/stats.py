@@ -6,10 +6,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from rich.markup import escape
 from rich.table import Table
 
 from vispath_lit.kg.csr import heads
 from vispath_lit.kg.store import KnowledgeGraph
+from vispath_lit.progress import printable
 
 TOP = 20
 
@@ -72,8 +74,8 @@ def table(stats: dict[str, Any]) -> Table:
 
 
 def _listing(items: Any) -> str:
-    # Labels are the user's text: brackets in them must not be read as markup.
-    return ", ".join(f"{name or '(none)'} {count:,}" for name, count in items).replace("[", "\\[")
+    # Labels are the user's text: brackets in them must not be read as markup, nor escapes by a terminal.
+    return escape(printable(", ".join(f"{name or '(none)'} {count:,}" for name, count in items)))
 
 
 def _spread(degrees: NDArray[np.int64]) -> dict[str, float]:

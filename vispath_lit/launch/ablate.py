@@ -32,7 +32,7 @@ from vispath_lit.launch.mistakes import report
 from vispath_lit.launch.record import RunRecord, point_latest
 from vispath_lit.launch.testing import PROTOCOLS
 from vispath_lit.launch.train import train
-from vispath_lit.progress import console
+from vispath_lit.progress import console, tell
 
 FULL = "full"
 PLAN = "plan.json"
@@ -151,7 +151,7 @@ def _run(
     given = None if checkpoint is None else weights_fingerprint(read_checkpoint(checkpoint))
     _check_plan(folder / mark, {**plan, "checkpoint": given})
     if (folder / "metrics.json").is_file():
-        console.print(f"{folder.name}: done before", highlight=False)
+        tell(f"{folder.name}: done before")
         return
     last = folder / "checkpoints" / "last.ckpt"
     if checkpoint is not None:
@@ -189,12 +189,12 @@ def _tables(full: Path, done: Sequence[str], notes: Mapping[str, str], seed: int
         tables[protocol] = ablation_table(records.pop(FULL), records, seed=seed)
         console.print(rich_table(protocol, tables[protocol]))
     for name, note in notes.items():
-        console.print(f"{name}: {note}", markup=False, highlight=False, soft_wrap=True)
+        tell(f"{name}: {note}")
     found = rounded({"tables": tables, "notes": notes})
     assert isinstance(found, dict)
     write_json(full.parent / "ablations.json", found)
     write_text(full.parent / "ablations.md", markdown(tables, notes))
-    console.print(f"tables: {full.parent / 'ablations.md'}", highlight=False, soft_wrap=True)
+    tell(f"tables: {full.parent / 'ablations.md'}")
     outputs = Path("outputs").absolute()
     if full.is_relative_to(outputs):  # the newest run is the full system, not one that lacks something
         point_latest(full, outputs)

@@ -11,7 +11,7 @@ from vispath_lit.data.queries import to_query
 from vispath_lit.errors import DataError
 from vispath_lit.kg.names import NameIndex
 from vispath_lit.launch.parts import World
-from vispath_lit.progress import console, track
+from vispath_lit.progress import tell, track
 from vispath_lit.types import Query, Question
 
 log = logging.getLogger(__name__)
@@ -42,7 +42,7 @@ def link(questions: Sequence[Question], world: World, parts: Mapping[str, Any]) 
                 linked[i] = replace(linked[i], topic_entity=world.graph.entity_id(ranked[0].entity))
     if lost:
         found_now = sum(linked[i].topic_entity is not None for i in lost)
-        console.print(f"found the start of {found_now} of {len(lost)} questions without a topic_entity")
+        tell(f"found the start of {found_now} of {len(lost)} questions without a topic_entity")
     return linked
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from hydra.utils import get_class
 from omegaconf import OmegaConf
+from rich.text import Text
 
 from vispath_lit.errors import ConfigError, DataError, VisPathError
 from vispath_lit.evaluation import paper
@@ -24,7 +25,7 @@ from vispath_lit.launch.config import conf_dir, load_config
 from vispath_lit.launch.evaluate import evaluate_run
 from vispath_lit.launch.mistakes import report
 from vispath_lit.launch.record import read_metrics
-from vispath_lit.progress import console
+from vispath_lit.progress import console, printable, tell
 
 # A plan: run name to overrides of conf/eval.yaml.
 Plan = dict[str, list[str]]
@@ -121,7 +122,7 @@ def make_table(
             f"a run's metrics.json is not as a run writes it ({error!r}): run it again"
         ) from error
     files = write_sheet(sheet, out, kind)
-    console.print(f"tables: {', '.join(map(str, files))}", highlight=False, soft_wrap=True)
+    tell(f"tables: {', '.join(map(str, files))}")
     return sheet
 
 
@@ -204,7 +205,7 @@ def _run_all(plan: Plan, out: Path) -> list[paper.Run]:
         folder = out / re.sub(r"[^A-Za-z0-9._-]+", "_", label)
         try:
             if not _done(folder, overrides):
-                console.rule(label)
+                console.rule(Text(printable(label)))
                 asked = [*overrides, f"run_dir={folder.absolute()}"]
                 evaluate_run(load_config("eval", asked), asked)
                 write_text(folder / "overrides.txt", "\n".join(overrides))

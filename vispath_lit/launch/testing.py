@@ -25,7 +25,7 @@ from vispath_lit.launch.parts import World
 from vispath_lit.launch.questions import split_questions
 from vispath_lit.launch.record import RunRecord, point_latest
 from vispath_lit.processes import gathered, is_first
-from vispath_lit.progress import console
+from vispath_lit.progress import console, tell
 from vispath_lit.protocols import System
 from vispath_lit.types import Question
 
@@ -90,9 +90,7 @@ def evaluate_systems(
     if record.folder.is_relative_to(outputs):
         point_latest(record.folder, outputs)
     console.print(table(metrics))
-    console.print(
-        f"run folder: {record.folder}\nreport:     {record.report}", highlight=False, soft_wrap=True
-    )
+    tell(f"run folder: {record.folder}\nreport:     {record.report}")
     return metrics
 
 

@@ -7,8 +7,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from rich.markup import escape
 from rich.table import Table
 
+from vispath_lit.progress import printable
 from vispath_lit.types import Question
 
 
@@ -55,5 +57,5 @@ def table_one(splits: Mapping[str, Mapping[str, Any]]) -> Table:
         shown = ", ".join(kinds) if len(kinds) < 4 else f"{len(kinds)} kinds"
         cells = [str(found.get("hops", {}).get(str(h), "–")) for h in hops]
         rest = [str(found.get(key, "–")) for key in ("question_words", "relations", "answer_words")]
-        table.add_row(split, f"{found['questions']:,}", *cells, *rest, shown)
+        table.add_row(split, f"{found['questions']:,}", *cells, *rest, escape(printable(shown)))
     return table

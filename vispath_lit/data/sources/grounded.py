@@ -19,7 +19,7 @@ from vispath_lit.errors import ConfigError, DataError
 from vispath_lit.kg.cached import store_of
 from vispath_lit.kg.images import is_there
 from vispath_lit.kg.store import KnowledgeGraph
-from vispath_lit.progress import console
+from vispath_lit.progress import tell
 from vispath_lit.protocols import TextEncoder
 from vispath_lit.types import Question
 
@@ -91,7 +91,7 @@ class GroundedSource(ABC):
             found, report = self._regrounder.questions(raws, training=split == "train")
             file = self.cache / "regrounding" / self._key / f"{split}.json"
             write_report(file, {"data": self.name, "split": split} | report.as_dict())
-            console.print(f"{split}: {report.in_words()}\n{file}", highlight=False, soft_wrap=True)
+            tell(f"{split}: {report.in_words()}\n{file}")
             self._found[split] = found
         return self._found[split]
 
@@ -128,7 +128,7 @@ class GroundedSource(ABC):
             pictures = [one.question.image for one in found]
             missing = sum(1 for file in pictures if file is None or not is_there(file))
             if missing:
-                console.print(f"{split}: {missing} of {len(found)} questions have no picture")
+                tell(f"{split}: {missing} of {len(found)} questions have no picture")
         return [replace(one, question=replace(one.question, meta=_meta(one.question))) for one in found]
 
     def _held_out(self, found: list[Raw]) -> list[bool]:

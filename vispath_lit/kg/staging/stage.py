@@ -27,7 +27,7 @@ from vispath_lit.errors import DataError
 from vispath_lit.kg.faults import OnError
 from vispath_lit.kg.staging.importer import COLUMNS, Batch, Importer, TableName, Unit
 from vispath_lit.kg.staging.tally import Tally
-from vispath_lit.progress import console, track
+from vispath_lit.progress import tell, track
 
 STATE = "state.json"
 FORMAT = 2  # Raised whenever equal sources are cut into other units.
@@ -65,9 +65,7 @@ class Stage:
     def fill(self, importer: Importer, engine: Engine | None = None) -> None:
         """Parses all units that are not there yet; the engine's workers parse, this process writes."""
         if self.done:
-            console.print(
-                f"going on after {self.done} parts of {self.folder}", highlight=False, soft_wrap=True
-            )
+            tell(f"going on after {self.done} parts of {self.folder}")
         parsed = (engine or Alone()).map(partial(_parse, self.on_error), partial(_left, importer, self.done))
         for part in track(parsed, "reading"):
             for number, shard in enumerate(part.shards):
