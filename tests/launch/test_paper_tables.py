@@ -15,7 +15,7 @@ from vispath_lit.errors import ConfigError, DataError
 from vispath_lit.evaluation import paper
 from vispath_lit.launch.config import load_config
 from vispath_lit.launch.evaluate import evaluate_run
-from vispath_lit.launch.paper_tables import SHEETS, make_table, plan, read_run, read_runs
+from vispath_lit.launch.paper_tables import SHEETS, compared, make_table, plan, read_run, read_runs
 
 PLANETS = Path(__file__).parents[2] / "examples" / "planets"
 DATA = [
@@ -185,6 +185,13 @@ def test_odd_runs_are_refused_in_one_line(runs: list[Path], tmp_path: Path) -> N
     for kind in ("cost", "main"):
         with pytest.raises(DataError, match="run it again"):
             make_table(kind, [hollow], tmp_path / "out")
+    with pytest.raises(DataError, match="run it again"):
+        compared([runs[0], hollow], "hits@1", "")
+    for metric in ("questions", "sbert@0.3_chance", "accuracy"):  # two of them are there, but are no metrics
+        with pytest.raises(DataError, match=rf"no '{metric}' with nothing given; it has sbert@0\.3, "):
+            compared(runs[:2], metric, "")
+        with pytest.raises(ConfigError, match=rf"no metric '{metric}'; the runs have sbert@0\.3, "):
+            make_table("main", runs[:2], tmp_path / "out", metric=metric)
     with pytest.raises(ConfigError, match="no table is called 'x'"):
         make_table("x", runs, tmp_path)
     with pytest.raises(ConfigError, match="not both"):

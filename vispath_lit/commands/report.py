@@ -85,13 +85,12 @@ def report_compare(
 
     vispath report compare outputs/eval/A outputs/eval/B --given start
     """
-    from vispath_lit.evaluation.paper import comparison_sheet
     from vispath_lit.evaluation.sheets import WRITERS, write_sheet
-    from vispath_lit.launch.paper_tables import read_runs
+    from vispath_lit.launch.paper_tables import compared
     from vispath_lit.launch.testing import PROTOCOLS
 
     protocol = "" if given is Given.nothing else PROTOCOLS[given.value]
-    sheet = comparison_sheet(read_runs(runs), metric, protocol)
+    sheet = compared(runs, metric, protocol)
     if out_folder is not None:
         write_sheet(sheet, out_folder, "comparison")
     print(WRITERS[form.value](sheet), end="")

@@ -221,8 +221,10 @@ def comparison_sheet(
     lines = []
     for run in runs:
         table = run.table(protocol)
-        if table is None or metric not in table["overall"]:
-            raise DataError(f"{run.folder}: no {metric} with {PROTOCOLS.get(protocol) or 'nothing given'}")
+        if table is None or metric not in NAMES or metric not in table["overall"]:
+            given = PROTOCOLS.get(protocol) or "nothing given"
+            known = [] if table is None else [name for name in NAMES if name in table["overall"]]
+            raise DataError(f"{run.folder}: no {metric!r} with {given}; it has {', '.join(known) or 'none'}")
         change = ("", "")
         if run is not runs[0]:
             row = compare(run.records(protocol), base, seed=seed)["overall"]

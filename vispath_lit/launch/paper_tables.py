@@ -21,6 +21,7 @@ from vispath_lit.errors import ConfigError, DataError, VisPathError
 from vispath_lit.evaluation import paper
 from vispath_lit.evaluation.files import write_text
 from vispath_lit.evaluation.sheets import Sheet, write_sheet
+from vispath_lit.evaluation.tables import NAMES
 from vispath_lit.launch.config import conf_dir, load_config
 from vispath_lit.launch.evaluate import evaluate_run
 from vispath_lit.launch.mistakes import report
@@ -36,6 +37,7 @@ WITHOUT = {
     "without chain pruning": ["parts.search.chain_pruning=false"],
     "without evidence checking": ["parts.search.evidence_checking=false"],
 }
+FOREIGN = (KeyError, TypeError, AttributeError, ValueError)  # What tables meet in files of another hand.
 WITH_FIXED = ("main", "grounding", "cost")  # tables that show a training run's fixed system too
 SHEETS: dict[str, Callable[[Sequence[paper.Run]], Sheet]] = {
     "main": paper.main_sheet,
@@ -45,6 +47,20 @@ SHEETS: dict[str, Callable[[Sequence[paper.Run]], Sheet]] = {
     "cost": paper.cost_sheet,
     "beam": paper.beam_sheet,
 }
+
+
+def compared(runs: Sequence[Path], metric: str, protocol: str) -> Sheet:
+    """Any finished runs on the same questions, each against the first.
+
+    Raises:
+        DataError: other questions, no such metric or protocol, or files that are not as a run writes them.
+    """
+    try:
+        return paper.comparison_sheet(read_runs(runs), metric, protocol)
+    except FOREIGN as error:
+        raise DataError(
+            f"a run's metrics.json is not as a run writes it ({error!r}): run it again"
+        ) from error
 
 
 def read_run(folder: Path, label: str | None = None) -> paper.Run:
@@ -117,7 +133,7 @@ def make_table(
         raise DataError(f"none of the runs of the table {kind} succeeded; see above")
     try:
         sheet = SHEETS[kind](found) if metric is None else _with_metric(kind, found, metric)
-    except (KeyError, TypeError, AttributeError, ValueError) as error:
+    except FOREIGN as error:
         raise DataError(
             f"a run's metrics.json is not as a run writes it ({error!r}): run it again"
         ) from error
@@ -129,9 +145,9 @@ def make_table(
 def _with_metric(kind: str, runs: Sequence[paper.Run], metric: str) -> Sheet:
     if kind in ("grounding", "cost"):
         raise ConfigError(f"the table {kind} has its own columns; leave the metric out")
-    known = runs[0].metrics["overall"]
+    known = [name for name in NAMES if name in runs[0].metrics["overall"]]
     if metric not in known:
-        raise ConfigError(f"no metric {metric!r}; the runs have {sorted(known)}")
+        raise ConfigError(f"no metric {metric!r}; the runs have {', '.join(known)}")
     makers: dict[str, Callable[[Sequence[paper.Run], str], Sheet]] = {
         "main": paper.main_sheet,
         "backbones": paper.backbones_sheet,
