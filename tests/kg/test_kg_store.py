@@ -5,8 +5,10 @@ import pickle
 import shutil
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 import torch
 from hypothesis import given, settings
@@ -184,6 +186,64 @@ def test_overwritten_files_of_the_right_size_are_refused(toy_graph: KnowledgeGra
         with pytest.raises(DataError, match="damaged"):
             KnowledgeGraph.open(toy_graph.path)
         path.write_bytes(whole)
+
+
+def rewritten(graph: KnowledgeGraph, file: str, content: Any, piece: int = 100) -> None:
+    """Writes a table or an array into a store, and its new size into the manifest."""
+    path = graph.path / file
+    if isinstance(content, pa.Table):
+        with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, content.schema) as writer:
+            writer.write_table(content, max_chunksize=piece)
+    else:
+        np.save(path, content)
+    manifest = json.loads((graph.path / NAME).read_text())
+    manifest["files"][file] = path.stat().st_size
+    (graph.path / NAME).write_text(json.dumps(manifest))
+
+
+@pytest.mark.parametrize(
+    "file",
+    ["../../secret.png", "/etc/secret.png", "ab/../../../secret.png", "", "secret.png", f"ab/{0:040}./../x"],
+)
+def test_a_picture_outside_the_store_is_refused(toy_graph: KnowledgeGraph, file: str) -> None:
+    kinds = pa.array(["flag"] * 3, pa.large_string())
+    good = [path.removeprefix(f"{toy_graph.path}/images/") for path in toy_graph.image_files]
+    table = pa.table({"file": pa.array([*good[:2], file], pa.large_string()), "kind": kinds})
+    rewritten(toy_graph, "images.arrow", table)
+    with pytest.raises(DataError, match=r"damaged: found images\.arrow with the file"):
+        KnowledgeGraph.open(toy_graph.path)
+
+
+@pytest.mark.parametrize("owners", [[0, 1, 12], [-1, 0, 0], [1, 0, 0]])
+def test_pictures_of_no_entity_or_out_of_order_are_refused(
+    toy_graph: KnowledgeGraph, owners: list[int]
+) -> None:
+    rewritten(toy_graph, "image_entity.npy", np.array(owners))
+    with pytest.raises(DataError, match=r"damaged: found image_entity\.npy"):
+        KnowledgeGraph.open(toy_graph.path)
+
+
+def test_columns_that_are_missing_or_in_pieces_are_refused(toy_graph: KnowledgeGraph) -> None:
+    with pa.ipc.open_file(str(toy_graph.path / "relations.arrow")) as opened:
+        whole = opened.read_all()
+    rewritten(toy_graph, "relations.arrow", whole, piece=2)
+    with pytest.raises(DataError, match=r"damaged: found relations\.arrow .*in one piece"):
+        KnowledgeGraph.open(toy_graph.path)
+    rewritten(toy_graph, "relations.arrow", whole.drop_columns(["label"]))
+    with pytest.raises(
+        DataError, match=r"damaged: found relations\.arrow with the columns id, inverse_label"
+    ):
+        KnowledgeGraph.open(toy_graph.path)
+    rewritten(toy_graph, "relations.arrow", whole)
+    assert KnowledgeGraph.open(toy_graph.path).relation_labels() == toy_graph.relation_labels()
+
+
+def test_files_of_pictures_that_are_no_texts_are_refused(toy_graph: KnowledgeGraph) -> None:
+    kinds = pa.array(["flag"] * 3, pa.large_string())
+    for column in (pa.array([1, 2, 3]), pa.array([None] * 3, pa.large_string())):
+        rewritten(toy_graph, "images.arrow", pa.table({"file": column, "kind": kinds}))
+        with pytest.raises(DataError, match=r"damaged: found images\.arrow"):
+            KnowledgeGraph.open(toy_graph.path)
 
 
 def test_a_pickled_array_is_never_loaded(toy_graph: KnowledgeGraph) -> None:

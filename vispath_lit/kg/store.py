@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 from torch import Tensor
 
@@ -29,6 +30,12 @@ from vispath_lit.kg.lookup import HashTable
 from vispath_lit.kg.manifest import Manifest, damaged
 
 FULLY_CHECKED = 64 << 20  # Bytes of the largest text file whose every offset is checked on opening.
+COLUMNS = {
+    "entities": ("id", "label", "aliases", "type", "description"),
+    "relations": ("id", "label", "inverse_label"),
+    "images": ("file", "kind"),
+}
+PICTURE = r"^[0-9a-f]{2}/[0-9a-f]{40}(\.[^/]*)?$"  # As a build names them: none leads out of the store.
 INVERSE = "~"  # Before a relation's id: walked backwards.
 
 
@@ -65,6 +72,7 @@ class KnowledgeGraph:
         self._entities = self._texts("entities", n)
         self._relations = self._texts("relations", self.num_relations)
         self._images = self._texts("images", manifest.num_images)
+        self._check_images()
 
     @classmethod
     def open(cls, path: str | Path) -> KnowledgeGraph:
@@ -258,10 +266,25 @@ class KnowledgeGraph:
             raise damaged(self.path, f"{file.name}: {error}") from error
         if table.num_rows != length:
             raise damaged(self.path, f"{file.name} with {table.num_rows} rows, expected {length}")
-        return {
-            key: column.chunk(0) if column.num_chunks else pa.array([], column.type)
-            for key, column in zip(table.column_names, table.columns, strict=True)
-        }
+        columns = dict(zip(table.column_names, table.columns, strict=True))
+        if not columns.keys() >= set(COLUMNS[name]) or any(c.num_chunks > 1 for c in table.columns):
+            found = f"{file.name} with the columns {', '.join(columns)}"
+            raise damaged(self.path, f"{found}, expected {', '.join(COLUMNS[name])} in one piece")
+        return {key: c.chunk(0) if c.num_chunks else pa.array([], c.type) for key, c in columns.items()}
+
+    def _check_images(self) -> None:
+        """A crafted store must not make a program open, and show, whatever picture lies on a disk."""
+        try:
+            named = pc.fill_null(pc.match_substring_regex(self._images["file"], PICTURE), False)
+        except pa.ArrowException as error:
+            raise damaged(self.path, f"images.arrow: {error}") from error
+        if not pc.all(named, min_count=0).as_py():
+            row = pc.index(named, False).as_py()
+            raise damaged(self.path, f"images.arrow with the file {self._images['file'][row].as_py()!r:.200}")
+        owner = self.image_entity
+        inside = not len(owner) or (owner[0] >= 0 and owner[-1] < self.num_entities)
+        if not inside or (np.diff(owner) < 0).any():
+            raise damaged(self.path, "image_entity.npy with entities out of order, or not of the graph")
 
 
 def _take(column: Any, indices: Iterable[int] | Ints | Tensor) -> list[str]:
