@@ -214,6 +214,20 @@ def test_a_picture_outside_the_store_is_refused(toy_graph: KnowledgeGraph, file:
         KnowledgeGraph.open(toy_graph.path)
 
 
+@pytest.mark.parametrize("direction", ["out", "in"])
+@pytest.mark.parametrize(
+    ("name", "place", "value"), [("tail", 3, -1), ("tail", 0, 12), ("relation", 5, 7), ("indptr", 2, 30)]
+)
+def test_edges_that_lead_nowhere_are_refused(
+    toy_graph: KnowledgeGraph, direction: str, name: str, place: int, value: int
+) -> None:
+    array = np.load(toy_graph.path / f"{direction}_{name}.npy")
+    array[place] = value
+    rewritten(toy_graph, f"{direction}_{name}.npy", array)
+    with pytest.raises(DataError, match=rf"damaged: found {direction}_{name}\.npy"):
+        KnowledgeGraph.open(toy_graph.path)
+
+
 @pytest.mark.parametrize("owners", [[0, 1, 12], [-1, 0, 0], [1, 0, 0]])
 def test_pictures_of_no_entity_or_out_of_order_are_refused(
     toy_graph: KnowledgeGraph, owners: list[int]

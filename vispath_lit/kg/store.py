@@ -29,7 +29,7 @@ from vispath_lit.kg.csr import Ints
 from vispath_lit.kg.lookup import HashTable
 from vispath_lit.kg.manifest import Manifest, damaged
 
-FULLY_CHECKED = 64 << 20  # Bytes of the largest text file whose every offset is checked on opening.
+FULLY_CHECKED = 64 << 20  # Bytes of the largest file whose every offset or index is checked on opening.
 COLUMNS = {
     "entities": ("id", "label", "aliases", "type", "description"),
     "relations": ("id", "label", "inverse_label"),
@@ -67,6 +67,7 @@ class KnowledgeGraph:
         for indptr in (self.out_indptr, self.in_indptr):
             if indptr[0] != 0 or indptr[-1] != t:
                 raise damaged(path, f"a row index that ends at {indptr[-1]} where there are {t} triples")
+        self._check_edges()
         self.image_entity: NDArray[np.int64] = self._array("image_entity", manifest.num_images)
         self._tables = {name: self._table(name) for name in ("id", "name", "bare")}
         self._entities = self._texts("entities", n)
@@ -271,6 +272,23 @@ class KnowledgeGraph:
             found = f"{file.name} with the columns {', '.join(columns)}"
             raise damaged(self.path, f"{found}, expected {', '.join(COLUMNS[name])} in one piece")
         return {key: c.chunk(0) if c.num_chunks else pa.array([], c.type) for key, c in columns.items()}
+
+    def _check_edges(self) -> None:
+        """Numpy would count a negative index from the end, and so walk to entities that no edge leads to.
+
+        As of texts, all is looked at where that is quick.
+        """
+        if self.out_tail.nbytes > FULLY_CHECKED:
+            return
+        for name, limit in (("tail", self.num_entities), ("relation", self.num_relations)):
+            for direction in ("out", "in"):
+                values = getattr(self, f"{direction}_{name}")
+                if len(values) and not 0 <= int(values.min()) <= int(values.max()) < limit:
+                    found = f"{direction}_{name}.npy with {values.min()} to {values.max()}"
+                    raise damaged(self.path, f"{found}, expected 0 to {limit - 1}")
+        for direction in ("out", "in"):
+            if (np.diff(getattr(self, f"{direction}_indptr")) < 0).any():
+                raise damaged(self.path, f"{direction}_indptr.npy with rows that end before they begin")
 
     def _check_images(self) -> None:
         """A crafted store must not make a program open, and show, whatever picture lies on a disk."""
