@@ -5,13 +5,17 @@ Several processes share the questions; the first one writes and prints.
 
 from __future__ import annotations
 
+import inspect
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+import xxhash
 from omegaconf import DictConfig
 
+from vispath_lit.chat.parsing import schema_text
+from vispath_lit.chat.prompt import Prompt
 from vispath_lit.errors import ConfigError, DataError
 from vispath_lit.evaluation.comparison import NOTHING, assemble
 from vispath_lit.evaluation.evaluator import Evaluation, evaluate
@@ -128,6 +132,18 @@ def _settings(config: DictConfig) -> str:
     return json.dumps([node["_target_"], told], sort_keys=True) if told else ""
 
 
+def wording(system: type[System]) -> str:
+    """A hash of the prompts that stand beside a rival's class; empty where none do.
+
+    The chat back end's fingerprint knows the prompts of the paper's steps alone, and another wording is
+    another system: answers to the old one must not be taken up.
+    """
+    module = inspect.getmodule(system)
+    prompts = [value for value in vars(module).values() if isinstance(value, Prompt)] if module else []
+    told = [(p.step, p.instructions, schema_text(p.reply), p.max_tokens, p.temperature) for p in prompts]
+    return xxhash.xxh3_64_hexdigest(repr(sorted(told)).encode()) if told else ""
+
+
 def _evaluate(
     config: DictConfig,
     world: World,
@@ -142,6 +158,7 @@ def _evaluate(
     parts = plain(config)["fixed" if fixed else "parts"]
     run_key = "" if fixed else marks.get("checkpoint", "")
     run_key += json.dumps(parts, sort_keys=True) + _settings(config) + marks.get("chat", "")
+    run_key += wording(type(system))
     return {
         PROTOCOLS[name]: evaluate(
             system,
