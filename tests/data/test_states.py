@@ -222,7 +222,7 @@ def test_a_sample_holds_the_smallest_keys_of_each_path(make_graph: MakeGraph, li
 
 
 def test_batches_cover_each_question_once_an_epoch_in_a_new_order() -> None:
-    batches = SeededBatches(10, 3, seed=4, shuffle=True)
+    batches = SeededBatches([1] * 10, 3, seed=4, shuffle=True)
     orders = []
     for epoch in range(2):
         batches.set_epoch(epoch)
@@ -232,19 +232,29 @@ def test_batches_cover_each_question_once_an_epoch_in_a_new_order() -> None:
     assert len(batches) == 4
 
 
+def test_texts_of_about_equal_length_share_a_batch() -> None:
+    lengths = np.random.default_rng(0).integers(10, 200, 1000)
+    batches = list(SeededBatches(lengths, 8, seed=1, shuffle=True))
+    assert sorted(i for batch in batches for i in batch) == list(range(1000))
+    padded = sum(len(batch) * max(lengths[batch]) for batch in batches)
+    assert padded < 1.1 * lengths.sum()
+    longest = [max(lengths[batch]) for batch in batches]
+    assert longest != sorted(longest)
+
+
 def test_batches_resume_where_they_stopped() -> None:
-    whole = list(SeededBatches(10, 3, seed=4, shuffle=True))
-    first = SeededBatches(10, 3, seed=4, shuffle=True)
+    whole = list(SeededBatches([1] * 10, 3, seed=4, shuffle=True))
+    first = SeededBatches([1] * 10, 3, seed=4, shuffle=True)
     walked = iter(first)
     done = [next(walked), next(walked)]
-    second = SeededBatches(10, 3, seed=4, shuffle=True)
+    second = SeededBatches([1] * 10, 3, seed=4, shuffle=True)
     second.load_state_dict(first.state_dict())
     second.set_epoch(0)
     assert done + list(second) == whole
 
 
 def test_replicas_share_the_batches_without_overlap() -> None:
-    shares = [list(SeededBatches(20, 3, 0, True, rank, 2)) for rank in range(2)]
+    shares = [list(SeededBatches([1] * 20, 3, 0, True, rank, 2)) for rank in range(2)]
     assert [len(share) for share in shares] == [3, 3]
     flat = [i for share in shares for batch in share for i in batch]
     assert len(set(flat)) == len(flat)

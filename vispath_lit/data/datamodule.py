@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 import numpy as np
 import pytorch_lightning as pl
 import torch
+from numpy.typing import NDArray
 from torch.utils.data import DataLoader, Dataset, Sampler
 
 from vispath_lit.data.states import QuestionBatch, StateBuilder, StateSettings
@@ -15,6 +16,7 @@ from vispath_lit.errors import ConfigError, DataError
 from vispath_lit.kg.store import KnowledgeGraph
 from vispath_lit.types import Analysis, Query
 
+POOL = 50  # batches that share out texts by length
 Analyze = Callable[[Sequence[Query]], list[Analysis]]
 
 
@@ -24,7 +26,8 @@ class SeededBatches(Sampler[list[int]]):
     Each item of a batch is a position; the epoch travels beside the batch, as the states drawn depend on it.
 
     Args:
-        size: how many questions.
+        lengths: `[n]` of the questions' texts. Where they are shuffled, a batch has texts of about equal
+            length, so that little is computed for padding.
         batch_size: questions a batch; the last one may be smaller.
         seed: of the order.
         shuffle: False keeps the stored order in every epoch.
@@ -35,7 +38,7 @@ class SeededBatches(Sampler[list[int]]):
 
     def __init__(
         self,
-        size: int,
+        lengths: Sequence[int],
         batch_size: int,
         seed: int,
         shuffle: bool,
@@ -43,7 +46,8 @@ class SeededBatches(Sampler[list[int]]):
         replicas: int = 1,
         whole: bool = False,
     ) -> None:
-        self.size = size
+        self.lengths = np.asarray(lengths, dtype=np.int64)
+        self.size = len(lengths)
         self.batch_size = batch_size
         self.seed = seed
         self.shuffle = shuffle
@@ -70,15 +74,23 @@ class SeededBatches(Sampler[list[int]]):
 
     def __iter__(self) -> Iterator[list[int]]:
         first, self._first = self._first, 0
-        order = np.arange(self.size)
-        if self.shuffle:
-            order = np.random.default_rng([self.seed, self.epoch]).permutation(self.size)
+        order = self._shuffled() if self.shuffle else np.arange(self.size)
         starts = range(
             self.rank * self.batch_size, len(self) * self.replicas * self.batch_size, self.batch_size
         )
         for number, start in enumerate(starts[:: self.replicas][first:], first + 1):
             self.done = number
             yield order[start : start + self.batch_size].tolist()
+
+    def _shuffled(self) -> NDArray[np.int64]:
+        """All positions at random, those of about equal length together; the smaller batch is the last."""
+        rng, batch = np.random.default_rng([self.seed, self.epoch]), self.batch_size
+        order = rng.permutation(self.size)
+        for low in range(0, self.size, batch * POOL):
+            pool = order[low : low + batch * POOL]
+            order[low : low + batch * POOL] = pool[np.argsort(self.lengths[pool], kind="stable")]
+        full = self.size - self.size % batch
+        return np.concatenate([rng.permutation(order[:full].reshape(-1, batch)).reshape(-1), order[full:]])
 
     def state_dict(self) -> dict[str, int]:
         return {"epoch": self.epoch, "done": self.done}
@@ -204,7 +216,7 @@ class QuestionDataModule(pl.LightningDataModule):
         """The batches of one process; only where they are shuffled may some be left out."""
         trainer = self.trainer
         return SeededBatches(
-            len(builder.supervision),
+            [len(question.text) for question in builder.supervision.questions],
             self.batch_size,
             self.seed,
             shuffle=shuffle,
