@@ -199,3 +199,22 @@ def test_tables_for_people(walked: Evaluation, weaker: Evaluation) -> None:
     printed = console.export_text()
     assert "→" not in printed
     assert r"[/test]\x1b[2J" in printed
+
+
+def test_a_pair_counts_where_both_of_its_questions_are_right(
+    toy_graph: KnowledgeGraph, questions: list[Question], walked: Evaluation
+) -> None:
+    assert "pairs" not in tables(walked)
+    right = [record.scores.get("hits@1") == 1.0 for record in walked.records]
+    good, bad = (
+        right.index(True),
+        next(i for i, record in enumerate(walked.records) if record.scores.get("hits@1") == 0.0),
+    )
+    second = next(i for i, hit in enumerate(right) if hit and i != good)
+    pairs = {good: "a", second: "a", bad: "b"}
+    paired = [replace(q, meta={**q.meta, "pair": pairs.get(i, "b")}) for i, q in enumerate(questions)]
+    assert list(pairs.values()).count("b") < len(paired) - 2
+    found = tables(evaluate(WordWalker(toy_graph), paired, toy_graph, ENCODER))
+    assert found["pairs"] == {"pairs": 2, "hits@1": 0.5}
+    lone = [replace(q, meta={"pair": str(i)}) for i, q in enumerate(questions)]
+    assert "pairs" not in tables(evaluate(WordWalker(toy_graph), lone, toy_graph, ENCODER))

@@ -59,6 +59,7 @@ def describe(
 
 def _gold(question: Question, truth: Truth, graph: KnowledgeGraph) -> Gold:
     known = truth.start is not None and truth.start >= 0
+    pair = question.meta.get("pair")
     return Gold(
         answers=truth.texts,
         answer_ids=question.answer_ids,
@@ -72,6 +73,7 @@ def _gold(question: Question, truth: Truth, graph: KnowledgeGraph) -> Gold:
         tags=question.tags,
         in_graph=any(isinstance(e, int) for e in truth.entities) if truth.entities else None,
         kind=_image_kind(question, truth, graph),
+        pair=pair if isinstance(pair, str) else None,
     )
 
 

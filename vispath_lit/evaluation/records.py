@@ -76,6 +76,7 @@ class Gold:
 
     Attributes:
         kind: the kind of the question's picture, None where it has none or nobody can tell.
+        pair: what the questions share that are to be right together, such as one text with two pictures.
     """
 
     answers: tuple[str, ...]
@@ -87,6 +88,7 @@ class Gold:
     tags: tuple[str, ...]
     in_graph: bool | None
     kind: str | None = None
+    pair: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,6 +46,7 @@ def tables(evaluation: Evaluation, *, seed: int = 0) -> Table:
         "cost": cost(evaluation),
         "memory": {"peak_rss_mb": evaluation.peak_rss_mb, "peak_gpu_mb": evaluation.peak_gpu_mb},
         **_unseen(records),
+        **_pairs(records),
     }
 
 
@@ -57,6 +58,16 @@ def _unseen(records: Sequence[Record]) -> Table:
     if first is None or second is None:
         return {}
     return {"unseen": {**found, "harmonic_mean": harmonic_mean(first, second)}}
+
+
+def _pairs(records: Sequence[Record]) -> Table:
+    """Of the questions that are to be right together, in how many pairs all are: what no guess achieves."""
+    hits: dict[str, list[float]] = {}
+    for record in records:
+        if record.gold.pair is not None and "hits@1" in record.scores:
+            hits.setdefault(record.gold.pair, []).append(record.scores["hits@1"])
+    both = [min(values) for values in hits.values() if len(values) > 1]
+    return {"pairs": {"pairs": len(both), "hits@1": sum(both) / len(both)}} if both else {}
 
 
 def averages(

@@ -93,7 +93,7 @@ def table(metrics: Mapping[str, Any]) -> Group:
         for words in dict.fromkeys(row.protocol for row in found)
     ]
     compared = "fixed → trained, in percent; * p < 0.01 (paired bootstrap by start entity)"
-    tables += [Text(line) for line in _own_scores(metrics)]
+    tables += [Text(line) for line in (*_own_scores(metrics), *_pairs(metrics))]
     return Group(*tables, Text(compared if "fixed" in metrics else "in percent", style="italic"))
 
 
@@ -109,6 +109,15 @@ def _own_scores(metrics: Mapping[str, Any]) -> Iterator[str]:
             values = [f"{name.replace('_', ' ')} {percent(value)}" for name, value in unseen.items()]
             line += f" ({', '.join(values)})"
         yield line
+
+
+def _pairs(metrics: Mapping[str, Any]) -> Iterator[str]:
+    """A line a protocol of how many pairs of questions are right in both."""
+    for protocol, words in PROTOCOLS.items():
+        found = metrics.get(protocol) if protocol else metrics
+        if found is not None and (pairs := found.get("pairs")):
+            name = f"pairs right in both, {words}" if words else "pairs right in both"
+            yield f"{name}: {percent(pairs['hits@1'])} of {pairs['pairs']}"
 
 
 def _protocol_table(title: str, found: Sequence[Row]) -> Table:
