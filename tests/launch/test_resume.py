@@ -33,6 +33,7 @@ KINDS = {
     "compgcn": ["parts/neighbourhood=compgcn", "parts.neighbourhood.refresh=4"],
     "gatv2": ["parts/neighbourhood=gatv2", "parts.neighbourhood.refresh=4"],
     "minilm_vision": ["parts/vlm=minilm_vision", "parts.intent.image_tokens=2"],
+    "minilm_upper": ["parts/vlm=minilm_upper", "parts/neighbourhood=facts", "parts.intent.image_tokens=2"],
 }
 
 

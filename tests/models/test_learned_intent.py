@@ -55,14 +55,15 @@ def test_an_intent_sees_its_own_picture_only(graph: KnowledgeGraph, encoder: Wor
     paths = Paths.starts(torch.tensor([1, 1, 1]), torch.arange(3))
     analyses = EvenAnalyzer().analyze([Query("nick1")] * 3)
 
-    def vectors(*images: Image | None) -> Tensor:
+    def told(*images: Image | None) -> Tensor:
         found: Intents = intent(States([Query("nick1", image) for image in images], analyses, paths))
-        return found.vectors
+        assert found.relations is not None
+        return found.relations
 
-    red, blue, none = vectors(pictures[0], pictures[1], None)
+    red, blue, none = told(pictures[0], pictures[1], None)
     assert not torch.allclose(red, blue)
-    assert not torch.allclose(red, none)
-    torch.testing.assert_close(vectors(None, pictures[0], pictures[1]), torch.stack([none, red, blue]))
+    assert not none.any()
+    torch.testing.assert_close(told(None, pictures[0], pictures[1]), torch.stack([none, red, blue]))
     with pytest.raises(ConfigError, match=r"intent\.image_tokens is 2"):
         LearnedIntent(graph, encoder, image_tokens=2)
 

@@ -12,7 +12,7 @@ from learned_worlds import EvenAnalyzer, PlainTexts, WordEncoder, ring_questions
 from PIL import Image
 
 from vispath_lit.data.datamodule import QuestionDataModule
-from vispath_lit.data.states import StateSettings
+from vispath_lit.data.states import StateBuilder, StateSettings
 from vispath_lit.data.supervision import supervise
 from vispath_lit.kg.store import KnowledgeGraph
 from vispath_lit.models.analyzers.learned import LearnedDepthAnalyzer
@@ -20,9 +20,10 @@ from vispath_lit.models.chain_scorers.learned import LearnedChainScorer
 from vispath_lit.models.edge_scorers.learned import LearnedEdgeScorer
 from vispath_lit.models.guided_walk import GuidedWalk, WalkResult, WalkSettings
 from vispath_lit.models.intents.learned import LearnedIntent
-from vispath_lit.models.intents.picture import PictureReader
+from vispath_lit.models.intents.picture import PictureReader, Seen
 from vispath_lit.models.model import LearnedParts
 from vispath_lit.models.module import TrainingSettings, VisPathModule
+from vispath_lit.models.neighbourhoods.facts import CommonFacts
 from vispath_lit.types import Query, Question
 
 MakeGraph = Callable[[int, int, Iterable[tuple[int, int, int]]], KnowledgeGraph]
@@ -133,13 +134,44 @@ def test_a_pictures_own_loss_moves_nothing_but_what_reads_it(graph: KnowledgeGra
     assert all(name.startswith(("parts.intent.picture.", "parts.intent.steps.")) for name in moved)
 
 
+def test_the_facts_of_a_tail_are_asked_as_far_as_the_step_is_open(
+    make_graph: MakeGraph, tmp_path: Path
+) -> None:
+    shared = [(head, relation, relation) for head in range(8) for relation in (4, 5)]
+    graph = make_graph(40, 6, {*ring_triples(), *shared})
+    facts = CommonFacts(graph, least=4)
+    asked = cued(tmp_path, 12, seed=0)
+    without = [replace(question, image=None) if i % 3 == 0 else question for i, question in enumerate(asked)]
+    supervision = supervise(graph, without)
+    analyses = EvenAnalyzer().analyze([Query(question.text) for question in supervision.questions])
+    builder = StateBuilder(graph, supervision, analyses, StateSettings(edges=10), images=True)
+    states = builder.batch(range(12), [0]).first()
+    there = torch.tensor([question.image is not None for question in supervision.questions])
+    torch.manual_seed(0)
+    logits, odds = torch.randn(len(states.frontier)), torch.randn(12, facts.dim)
+    seen = Seen(there, torch.zeros(12, 12), odds, odds)
+    weight = states.weight * there[states.frontier.edge_path]
+    found = learner(graph, 2).walk._tail_facts(states, seen, logits, weight, facts)
+
+    slow = []
+    for state in torch.nonzero(there)[:, 0].tolist():
+        gold, mine = int(states.gold_edge[state]), states.frontier.edge_path == state
+        right = float(logits[mine].softmax(0)[states.weight[mine] > 0].sum())
+        true = facts.encode(states.frontier.tail[gold : gold + 1])[0]
+        share = odds[state].sigmoid()
+        asked_of = -(true * share.log() + (1 - true) * (1 - share).log()).sum()
+        slow.append((1 - right) * float(asked_of))
+    assert len(slow) == 8
+    assert float(found) == pytest.approx(float(np.mean(slow)), rel=1e-4)
+
+
 def test_a_picture_tells_what_any_neighbourhood_should_be_like_once_it_is_trusted() -> None:
     torch.manual_seed(0)
     none = torch.zeros(0, dtype=torch.long)
-    reader = PictureReader(ColourCells(), width=16, heads=2, tokens=2, dropout=0.0, facts=none, near=5)
+    reader = PictureReader(ColourCells(), width=16, heads=2, questions=2, dropout=0.0, facts=none, near=5)
     relations, hidden, state = torch.randn(8, 16), torch.randn(3, 16), torch.tensor([0, 1, 0])
     seen = reader([Query("with", Image.new("RGB", (8, 8), "red")), Query("without")], relations)
-    assert seen.facts.shape == (2, 5)
+    assert seen.tails.shape == (2, 5)
     _, near = reader.told(seen, state, hidden, relations)
     assert near is not None
     assert near.shape == (3, 5)
@@ -147,5 +179,5 @@ def test_a_picture_tells_what_any_neighbourhood_should_be_like_once_it_is_truste
     torch.nn.init.ones_(reader.trust_near.bias)
     _, near = reader.told(seen, state, hidden, relations)
     assert near is not None
-    assert torch.equal(near[[0, 2]], seen.facts[[0, 0]])
+    assert torch.equal(near[[0, 2]], seen.tails[[0, 0]])
     assert not near[1].any()

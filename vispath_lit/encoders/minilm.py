@@ -83,6 +83,7 @@ class MiniLM:
         batch_tokens: padded tokens in one forward pass.
         threads: threads while embedding; None leaves torch's setting.
         engine: computes the vectors, which this process keeps; None: this process.
+        layers: read with the first so many layers alone; None: with all.
     """
 
     def __init__(
@@ -93,6 +94,7 @@ class MiniLM:
         batch_tokens: int = 2048,
         threads: int | None = None,
         engine: Engine | None = None,
+        layers: int | None = None,
     ) -> None:
         if batch_tokens < MAX_TOKENS:
             raise ConfigError(f"text encoder batch_tokens {batch_tokens}: expected at least {MAX_TOKENS}")
@@ -103,7 +105,10 @@ class MiniLM:
         self.engine = engine or Alone()
         self._tokenizing = threading.Lock()  # the tokenizer is no thread's own
         self.tokenizer, self.model = load_minilm(source, self.dtype)
-        self.fingerprint = _fingerprint(source, self.dtype)
+        self.layers = layers
+        if layers is not None:
+            del self.model.encoder.layer[layers:]  # type: ignore[union-attr, operator]
+        self.fingerprint = _fingerprint(source, self.dtype, layers)
         self.dim = int(self.model.config.hidden_size)  # type: ignore[union-attr, arg-type]
         kept = np.float32 if self.dtype == torch.float32 else np.float16
         root = None if cache_dir is None else Path(cache_dir) / "text" / self.fingerprint
@@ -147,7 +152,8 @@ class MiniLM:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """What travels to a worker is which weights to load."""
-        return _copy, (self.folder, str(self.dtype).removeprefix("torch."), self.fingerprint)
+        dtype = str(self.dtype).removeprefix("torch.")
+        return _copy, (self.folder, dtype, self.layers, self.fingerprint)
 
     def _embed(self, texts: list[str], keys: Keys, pooled: bool) -> None:
         """Embeds texts into the cache, batch by batch, so that an interruption keeps what is done."""
@@ -185,14 +191,16 @@ def _batches(ids: list[list[int]], batches: list[NDArray[np.int64]]) -> Iterator
 
 
 @cache
-def _copy(folder: Path, dtype: Literal["float32", "bfloat16"], fingerprint: str) -> MiniLM:
+def _copy(
+    folder: Path, dtype: Literal["float32", "bfloat16"], layers: int | None, fingerprint: str
+) -> MiniLM:
     """The encoder in a worker: loaded once, on one thread, with no files of its own.
 
     Raises:
         ConfigError: the folder holds other weights there.
     """
     torch.set_num_threads(1)
-    copy = MiniLM(None, folder, dtype)
+    copy = MiniLM(None, folder, dtype, layers=layers)
     if copy.fingerprint != fingerprint:
         raise ConfigError(f"text encoder folder {folder}: on a worker's machine it is another model")
     return copy
@@ -209,12 +217,14 @@ def _distinct(texts: Sequence[str]) -> tuple[list[str], NDArray[np.int64]]:
     return list(place), index
 
 
-def _fingerprint(folder: Path, dtype: torch.dtype) -> str:
-    """Names weights, tokenizer, precision and length limit."""
+def _fingerprint(folder: Path, dtype: torch.dtype, layers: int | None) -> str:
+    """Names weights, tokenizer, precision, length limit and the layers where they are not all."""
     digest = xxhash.xxh3_128()
     for name in ("config.json", "tokenizer.json", "model.safetensors"):
         digest.update((folder / name).read_bytes())
     digest.update(f"{dtype} {MAX_TOKENS} mean".encode())
+    if layers is not None:
+        digest.update(f" {layers} layers".encode())
     return digest.hexdigest()
 
 

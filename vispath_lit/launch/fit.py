@@ -167,7 +167,8 @@ def _data(
     if is_first():
         reports = {split: asdict(one.report) | {"without": one.without} for split, one in found.items()}
         write_json(run / "supervision.json", reports)
-    warm(world.text_encoder, parts["analyzer"], [q for split in found.values() for q in split.questions])
+    questions = [q for split in found.values() for q in split.questions]
+    warm(world.text_encoder, parts["analyzer"], questions, parts.get("vlm"))
     data = QuestionDataModule(
         world.graph,
         found["train"],

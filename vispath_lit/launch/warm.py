@@ -13,16 +13,22 @@ CHUNK = 512
 
 
 def warm(
-    encoder: TextEncoder, analyzer: QuestionAnalyzer, questions: Sequence[Question], chunk: int = CHUNK
+    encoder: TextEncoder,
+    analyzer: QuestionAnalyzer,
+    questions: Sequence[Question],
+    backbone: object = None,
+    chunk: int = CHUNK,
 ) -> None:
-    """Fills the encoder's cache with the tokens, sentences and objectives (Eq. 8) of the questions.
+    """Fills the caches with the tokens, sentences and objectives (Eq. 8) of the questions.
 
     Args:
+        backbone: reads the tokens where it has frozen layers for that, `lower`; else the encoder does.
         chunk: questions that are embedded at a time.
     """
+    reader: TextEncoder = getattr(backbone, "lower", encoder)
     texts = sorted({question.text for question in questions}, key=lambda text: (len(text), text))
     chunks = [texts[first : first + chunk] for first in range(0, len(texts), chunk)]
     for some in track(chunks, "Embedding questions"):
-        encoder.tokens(some)
+        reader.tokens(some)
         queries = [Query(text) for text in some]
         encoder.encode(objective_texts(queries, analyzer.analyze(queries), [""] * len(some)))

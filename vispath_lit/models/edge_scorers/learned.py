@@ -92,11 +92,11 @@ class LearnedEdgeScorer(nn.Module):
             logits = logits + self._nearby(frontier, near, intents.near, logits, accepted)
         return logits
 
-    def told(self, frontier: Frontier, relations: Tensor, near: Tensor) -> Tensor:
-        """Logits `[E]` of what a picture tells alone: `[P, 2R]` of relations and `[P, k]` of facts."""
+    def told(self, frontier: Frontier, relations: Tensor, near: Tensor | None) -> Tensor:
+        """Logits `[E]` of what pictures tell: `[P, 2R]` of relations and, if anything, `[P, k]` of tails."""
         path, relation = (x.to(relations.device) for x in (frontier.edge_path, frontier.relation))
         logits = pick(relations, path, relation)
-        if near.shape[1]:
+        if near is not None and near.shape[1]:
             logits = logits + trained_dot(self.neighbourhood.rows(frontier.tail), path, near)
         return logits
 

@@ -1,12 +1,12 @@
 """Eq. 4 learned from words and picture: q = SBERT(Q) + W h, one h a partial path, W zero at the start.
 
-h comes from a small decoder over the partial path's steps that reads the frozen token states of the question
-and its picture, so that each step can find its words and what is left of the question is the intent.
+h comes from a small decoder over the partial path's steps that reads the token states of the question, so
+that each step can find its words and what is left of the question is the intent.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import cast
 
@@ -56,21 +56,22 @@ class Reading:
 class LearnedIntent(nn.Module):
     """The learned `IntentModel`. Equals the fixed one until it is trained.
 
-    Pictures come in two ways, which can be combined: as frozen vectors, and as the hidden states of a
-    vision-language backbone that reads picture and question together, once; paths are the decoder's matter.
+    Pictures come in two ways, which can be combined: a `PictureReader` tells of frozen features what the
+    words may trust, and a vision-language backbone reads picture and question together, once, in place of the
+    frozen text encoder; paths are the decoder's matter.
 
     Args:
-        image_encoder: its frozen vectors are what the decoder sees of a picture.
-        vlm: a backbone with an adapter; its hidden states join what the decoder reads.
+        image_encoder: its frozen vectors are what the `PictureReader` sees of a picture.
+        vlm: a backbone with an adapter; its hidden states are what the decoder reads.
         neighbourhood: what pictures are asked to say of the entities on the way; held by others.
         width: of the decoder.
         layers: of the decoder.
-        reader_layers: over the question's tokens, before the decoder reads them.
+        reader_layers: over the hidden states, before the decoder reads them.
         heads: of each attention; divides `width`.
         dropout: of residual branches.
         word_dropout: share of question tokens hidden in training.
-        image_tokens: places of memory that a picture takes; 0 reads the words alone (the paper's "w/o visual
-            intent").
+        image_tokens: questions that are put to a picture's cells; 0 reads the words alone (the paper's "w/o
+            visual intent").
     """
 
     def __init__(
@@ -103,14 +104,13 @@ class LearnedIntent(nn.Module):
         self.image_tokens = image_tokens
         self.features = GraphFeatures(graph, text_encoder)
         self.steps = StepEmbedding(self.features, width)
-        self.tokens = nn.Sequential(nn.Linear(text_encoder.dim, width), nn.LayerNorm(width))
+        read = text_encoder.dim if self._vlm[0] is None else self._vlm[0].dim
+        self.tokens = nn.Sequential(nn.Linear(read, width), nn.LayerNorm(width))
         self.reader = nn.ModuleList(EncoderLayer(width, heads, dropout) for _ in range(reader_layers))
         if image_encoder is not None and image_tokens:
             facts = getattr(neighbourhood, "fact_relation", torch.zeros(0, dtype=torch.long))
             near = 0 if len(facts) or neighbourhood is None else neighbourhood.dim
             self.picture = PictureReader(image_encoder, width, heads, image_tokens, dropout, facts, near)
-        if vlm is not None and vlm.dim:
-            self.joint = nn.Sequential(nn.Linear(vlm.dim, width), nn.LayerNorm(width))
         self.position = nn.Embedding(DEEPEST + 2, width)
         self.ask = nn.Parameter(torch.randn(width) * 0.1)
         self.decoder = nn.ModuleList(DecoderLayer(width, heads, dropout) for _ in range(layers))
@@ -124,16 +124,25 @@ class LearnedIntent(nn.Module):
         texts = [query.text for query in queries]
         with frozen():
             question = encoder.encode(texts).to(device)
-            states, mask = (x.to(device) for x in encoder.tokens(texts))
+        states, mask = self._states(queries)
         mask = hide_words(mask, self.word_dropout if self.training else 0.0)
         read = self.tokens(states)
         for reader in self.reader:
             read = reader(read, mask)
         seen = self.picture(queries, self.steps.relation_table()) if self.image_tokens else None
-        for places, there in self._looks(queries, seen):
-            read, mask = torch.cat([read, places], dim=1), torch.cat([mask, there], dim=1)
         layers = [cast(DecoderLayer, layer) for layer in self.decoder]
         return Reading(question, [layer.shared.project(read) for layer in layers], mask, seen)
+
+    def _states(self, queries: Sequence[Query]) -> tuple[Tensor, Tensor]:
+        """Hidden states `[S, L, d]`, of the backbone where there is one, and their mask `[S, L]`."""
+        device = self.ask.device
+        if (vlm := self._vlm[0]) is None:
+            with frozen():
+                states, mask = self._frozen[1].tokens([query.text for query in queries])
+        else:
+            states, mask = vlm(queries, [""] * len(queries))
+            count_forward(queries)
+        return states.to(device), mask.to(device)
 
     def recall(self, queries: Sequence[Query]) -> Reading:
         """As `read`, but each question once a search."""
@@ -143,15 +152,6 @@ class LearnedIntent(nn.Module):
     def sees(self) -> bool:
         """Whether pictures make a difference."""
         return bool(self.image_tokens) or self._vlm[0] is not None
-
-    def _looks(self, queries: Sequence[Query], seen: Seen | None) -> Iterator[tuple[Tensor, Tensor]]:
-        """Further memory `[S, L, width]` that knows the pictures, with its mask `[S, L]`."""
-        if seen is not None:
-            yield seen.places, seen.there[:, None].expand(-1, seen.places.shape[1])
-        if (vlm := self._vlm[0]) is not None:
-            hidden, there = vlm(queries, [""] * len(queries))
-            count_forward(queries)
-            yield self.joint(hidden.to(self.ask.device)), there.to(self.ask.device)
 
     def forward(self, states: States, reading: Reading | None = None) -> Intents:
         """Intents of P partial paths; `reading` where the questions have been read before."""

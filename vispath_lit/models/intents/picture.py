@@ -1,9 +1,9 @@
-"""What an intent sees of a picture: a few places of memory, read from the cells of frozen image features."""
+"""What a picture tells of the next step, read from the cells of frozen image features."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -15,43 +15,76 @@ from vispath_lit.models.residual import Correction
 from vispath_lit.protocols import ImageEncoder
 from vispath_lit.types import Query
 
-SHIFT = 1
-"""Cells by which pictures are moved in training, at most, either way and in both directions."""
+RARE = -4.0
+"""Log-odds of a fact before anything is learned: of hundreds an entity has a few."""
 
 
 class Seen(NamedTuple):
     """What pictures tell.
 
     Attributes:
-        places: `[S, T, width]` of memory.
         there: `[S]` bool, whether there is a picture.
         relations: `[S, 2R]` logits of the signed relations of a step that the words leave open.
-        facts: `[S, k]` the same of what its tail's neighbourhood tells; of facts, what a tail with the
-            fact gains.
+        tails: `[S, k]`, what the step's tail is like: of facts, what their log-odds gain by the picture; of
+            other neighbourhoods, the vector that they are multiplied with.
+        odds: `[S, k]`, the log-odds of the tail's facts; `[S, 0]` of other neighbourhoods.
     """
 
-    places: Tensor
     there: Tensor
     relations: Tensor
-    facts: Tensor
+    tails: Tensor
+    odds: Tensor
+
+
+class Look(nn.Module):
+    """Trained questions to a picture, as in the resampler of Alayrac et al. 2022.
+
+    Each question asks all cells, and what they answer is mixed, so that the outcome can hold what follows
+    from several cells, such as which way an arrow points.
+
+    Args:
+        channels: of a cell.
+        cells: of a picture.
+        width: of the attention.
+        heads: of the attention; divides `width`.
+        questions: put to a picture.
+        dropout: inside the mixture.
+    """
+
+    def __init__(
+        self, channels: int, cells: int, width: int, heads: int, questions: int, dropout: float
+    ) -> None:
+        super().__init__()
+        self.project = nn.Linear(channels, width)
+        self.place = nn.Parameter(torch.randn(cells, width) * 0.1)
+        self.norm = nn.LayerNorm(width)
+        self.ask = nn.Parameter(torch.randn(questions, width))
+        self.attention = Attention(width, heads)
+        self.mix = nn.Sequential(nn.Linear(questions * width, 2 * width), nn.GELU(), nn.Dropout(dropout))
+
+    def forward(self, cells: Tensor) -> Tensor:
+        """`[S, 2 * width]` of pictures' cells `[S, cells, channels]`."""
+        x = self.norm(F.gelu(self.project(cells)) + self.place)
+        asked = self.attention(self.ask.expand(len(cells), -1, -1), self.attention.project(x))
+        mixed: Tensor = self.mix(asked.flatten(1))
+        return mixed
 
 
 class PictureReader(nn.Module):
-    """Trained questions to a picture, as in the resampler of Alayrac et al. 2022.
-
-    Each place asks all cells, and what they answer is mixed, so that a place can hold what follows from
-    several cells, such as which way an arrow points. An image encoder without cells is one cell.
+    """Tells of a step which relation is walked and what its tail is like; the words tell what of it counts.
 
     A few hundred pictures decide a step of a walk: too few to learn to see from the walk's losses alone. So
-    the picture also tells by itself which relation is walked and what its tail is like, with a loss of its
-    own (`GuidedWalk`). That adds to the logits of the edges as far as the intent trusts it: which relations
-    count, and which relations' facts, the words tell.
+    the picture also has losses of its own (`GuidedWalk`). What it tells adds to the logits of the edges as
+    far as the intent trusts it: which relations count, and which relations' facts, the words tell.
+
+    Relation and tail are looked at apart: a shared look learns arrows worse, as all the facts of whatever
+    lies behind an arrow are learned by heart with it. An image encoder without cells is one cell.
 
     Args:
-        width: of a place.
+        width: of relations' vectors and of the attention.
         heads: of the attention.
-        tokens: T, places of a picture.
-        dropout: inside the mixture.
+        questions: put to a picture by each of the two looks.
+        dropout: inside the mixtures.
         facts: `[k]` long, the signed relation of each fact that a neighbourhood tells; empty without any.
         near: k of a neighbourhood that tells something other than facts; 0 without one.
     """
@@ -63,7 +96,7 @@ class PictureReader(nn.Module):
         image_encoder: ImageEncoder,
         width: int,
         heads: int,
-        tokens: int,
+        questions: int,
         dropout: float,
         facts: Tensor,
         near: int = 0,
@@ -71,23 +104,21 @@ class PictureReader(nn.Module):
         super().__init__()
         cells = getattr(image_encoder, "cells", None)
         self._frozen: tuple[ImageEncoder] = (image_encoder if cells is None else cells,)
-        self.side = 1 if cells is None else int(cells.side)
-        self.tokens = tokens
-        self.project = nn.Linear(self._frozen[0].dim // self.side**2, width)
-        self.place = nn.Parameter(torch.randn(self.side**2, width) * 0.1)
-        self.norm = nn.LayerNorm(width)
-        self.ask = nn.Parameter(torch.randn(tokens, width))
-        self.attention = Attention(width, heads)
-        self.mix = nn.Sequential(nn.Linear(tokens * width, 2 * width), nn.GELU(), nn.Dropout(dropout))
-        self.places = nn.Sequential(nn.Linear(2 * width, tokens * width), nn.Unflatten(1, (tokens, width)))
+        self.near = near
+        self.cells = 1 if cells is None else int(cells.side) ** 2
+        self.channels = self._frozen[0].dim // self.cells
+        looked = self.channels, self.cells, width, heads, questions, dropout
+        self.relation_look = Look(*looked)
         self.of_relation = nn.Linear(2 * width, width)
         self.register_buffer("facts", facts, persistent=False)
         if told := len(facts) or near:
-            self.of_facts = nn.Linear(2 * width, told)
+            self.tail_look = Look(*looked)
+            self.of_facts = nn.Linear(2 * width, told, bias=bool(near))
+        if len(facts):
+            self.usual = nn.Parameter(torch.full((told,), RARE))
         if near:
             self.trust_near = Correction(width, 1)
         self.trust = Correction(width, 2 * width)
-        self.level = nn.LayerNorm(width)
 
     def forward(self, queries: Sequence[Query], relations: Tensor) -> Seen:
         """What S pictures tell; where there is none, nothing of it counts.
@@ -95,23 +126,22 @@ class PictureReader(nn.Module):
         Args:
             relations: `[2R, width]`.
         """
-        device = self.ask.device
+        device = relations.device
         there = torch.tensor([query.image is not None for query in queries], device=device)
-        cells = self.ask.new_zeros(len(queries), self.side**2, self.project.in_features)
+        cells = relations.new_zeros(len(queries), self.cells, self.channels)
         if images := [query.image for query in queries if query.image is not None]:
             with frozen():
-                cells[there] = self._cells(images).to(device)
-        x = self.norm(F.gelu(self.project(cells)) + self.place)
-        asked = self.attention(self.ask.expand(len(queries), -1, -1), self.attention.project(x))
-        hidden = self.mix(asked.flatten(1))
-        walked = self.of_relation(hidden) @ relations.T / relations.shape[1] ** 0.5
-        facts = self.of_facts(hidden) if hasattr(self, "of_facts") else hidden[:, :0]
-        return Seen(self.level(self.places(hidden)), there, walked, facts)
+                cells[there] = self._cells(images).to(cells)
+        walked = self.of_relation(self.relation_look(cells)) @ relations.T / relations.shape[1] ** 0.5
+        if not (len(self.facts) or self.near):
+            return Seen(there, walked, walked[:, :0], walked[:, :0])
+        tails = self.of_facts(self.tail_look(cells))
+        return Seen(there, walked, tails, tails + self.usual if len(self.facts) else tails[:, :0])
 
     def told(
         self, seen: Seen, state: Tensor, hidden: Tensor, relations: Tensor
     ) -> tuple[Tensor, Tensor | None]:
-        """What counts of it for P partial paths: logits `[P, 2R]` of relations and `[P, k]` of facts.
+        """What counts of it for P partial paths: logits `[P, 2R]` of relations and `[P, k]` of tails.
 
         Args:
             state: `[P]` long, the picture of each path.
@@ -122,18 +152,14 @@ class PictureReader(nn.Module):
         one, two = (part @ relations.T / scale for part in self.trust(hidden).chunk(2, dim=1))
         there = seen.there[state][:, None]
         walked = there * one * seen.relations[state]
-        if hasattr(self, "trust_near"):
-            return walked, there * self.trust_near(hidden) * seen.facts[state]
+        if self.near:
+            return walked, there * self.trust_near(hidden) * seen.tails[state]
         if not len(self.facts):
             return walked, None
-        return walked, there * two[:, self.facts] * seen.facts[state]
+        return walked, there * two[:, self.facts] * seen.tails[state]
 
     def _cells(self, images: Sequence[Any]) -> Tensor:
-        """`[n, cells, channels]` of about unit numbers, in training from a picture that is moved a little."""
-        encoder, side = self._frozen[0], self.side
-        cells = encoder.encode(images).view(len(images), side, side, -1) * encoder.dim**0.5
-        if self.training and side > 2 * SHIFT:
-            shift = torch.randint(-SHIFT, SHIFT + 1, (2,)).tolist()
-            cells = cells.roll(cast(tuple[int, int], tuple(shift)), dims=(1, 2))
-        flat: Tensor = cells.flatten(1, 2)
-        return flat
+        """`[n, cells, channels]` of about unit numbers."""
+        encoder = self._frozen[0]
+        cells: Tensor = encoder.encode(images).view(len(images), self.cells, -1) * encoder.dim**0.5
+        return cells
