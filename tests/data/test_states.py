@@ -233,12 +233,12 @@ def test_batches_cover_each_question_once_an_epoch_in_a_new_order() -> None:
 
 
 def test_texts_of_about_equal_length_share_a_batch() -> None:
-    lengths = np.random.default_rng(0).integers(10, 200, 1000)
+    lengths = np.random.default_rng(0).integers(10, 200, 1000).tolist()
     batches = list(SeededBatches(lengths, 8, seed=1, shuffle=True))
     assert sorted(i for batch in batches for i in batch) == list(range(1000))
-    padded = sum(len(batch) * max(lengths[batch]) for batch in batches)
-    assert padded < 1.1 * lengths.sum()
-    longest = [max(lengths[batch]) for batch in batches]
+    padded = sum(len(batch) * max(lengths[i] for i in batch) for batch in batches)
+    assert padded < 1.1 * sum(lengths)
+    longest = [max(lengths[i] for i in batch) for batch in batches]
     assert longest != sorted(longest)
 
 
