@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -174,3 +175,30 @@ def test_aliases_with_bars_are_names_too(toy_folder: Path) -> None:
     graph = KnowledgeGraph.open(toy_folder.parent / "store")
     assert graph.aliases(graph.entity_index("b")) == ("a|b", "c")
     assert ids(graph, NameIndex(graph).exact("A|B")) == ["b"]
+
+
+class Blind:
+    """Gives every text one vector, as an encoder does with a script that it does not know."""
+
+    dim = 2
+    fingerprint = "blind"
+
+    def encode(self, texts: Sequence[str]) -> Tensor:
+        return torch.tensor([[1.0, 0.0]]).repeat(len(texts), 1)
+
+    def tokens(self, texts: Sequence[str]) -> tuple[Tensor, Tensor]:
+        raise NotImplementedError
+
+
+def test_names_as_long_as_texts_are_told_apart_in_no_time(toy_folder: Path, tmp_path: Path) -> None:
+    file = toy_folder / "entities.tsv"
+    lines = [f"long\t{'ab' * 4000}\t\t\t\n", f"other\t{'xy' * 4000}\t\t\t\n"]
+    file.write_text(file.read_text(encoding="utf8") + "".join(lines), encoding="utf8")
+    build(toy_folder, tmp_path / "store")
+    index = NameIndex(KnowledgeGraph.open(tmp_path / "store"), Blind())
+    begin = time.process_time()
+    (found,) = index.find(["ba" * 4000], k=14)
+    assert time.process_time() - begin < 2
+    alike = {match.name[:2]: match.score for match in found if len(match.name) > 1000}
+    assert alike["ab"] == 1.0
+    assert alike["xy"] == 0.0

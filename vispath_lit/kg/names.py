@@ -23,7 +23,8 @@ MAX_SIGNS = 16  # The same in scripts without blanks, where each sign stands for
 MAX_TEXT = 20_000  # Characters of a text that are searched.
 MAX_PUNCTUATION = 3  # Signs on either side of a word that may belong to a name.
 BLIND = 0.95  # Cosine from which on two names should look alike, too,
-ALIKE = 0.5  # that is, share so much of their letters.
+ALIKE = 0.5  # that is, share so much of their letters,
+COMPARED = 200  # of which so many are looked at, as that takes their product and names may be texts.
 MIN_LENGTH = 2  # Characters of the shortest name that counts as a mention.
 
 # Scripts written without blanks between words (Thai to Khmer, kana, Han, Hangul with its attached particles).
@@ -182,7 +183,8 @@ def _told_apart(text: str, match: NameMatch) -> NameMatch:
     """
     if match.score < BLIND:
         return match
-    alike = SequenceMatcher(None, fold(text), fold(match.name), autojunk=False).ratio()
+    asked, found = fold(text[:COMPARED]), fold(match.name[:COMPARED])
+    alike = SequenceMatcher(None, asked, found, autojunk=False).ratio()
     return match if alike >= ALIKE else match._replace(score=alike)
 
 
