@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import secrets
 import shutil
+import tokenize
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+# What numpy raises of a file that is cut short, altered, or no array at all.
+NO_ARRAY = (ValueError, EOFError, tokenize.TokenError)
 
 
 @contextmanager

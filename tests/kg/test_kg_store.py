@@ -260,6 +260,24 @@ def test_files_of_pictures_that_are_no_texts_are_refused(toy_graph: KnowledgeGra
             KnowledgeGraph.open(toy_graph.path)
 
 
+@pytest.mark.parametrize(("file", "begin"), [("out_tail.npy", 8), ("relations.arrow", -420)])
+def test_any_altered_byte_of_a_header_is_damage_or_none(
+    toy_graph: KnowledgeGraph, file: str, begin: int
+) -> None:
+    path = toy_graph.path / file
+    whole = path.read_bytes()
+    told: list[str] = []
+    for place in range(begin % len(whole), len(whole))[:400:2]:
+        for byte in (0x0A, 0x28, 0xB6):  # a line's end, a bracket that nothing closes, half a character
+            path.write_bytes(whole[:place] + bytes([byte]) + whole[place + 1 :])
+            try:
+                KnowledgeGraph.open(toy_graph.path)
+            except DataError as error:
+                told.append(str(error))
+    assert len(told) > 20
+    assert all("damaged" in one for one in told)
+
+
 def test_a_pickled_array_is_never_loaded(toy_graph: KnowledgeGraph) -> None:
     path = toy_graph.path / "image_entity.npy"
     np.save(path, np.array([{"a": 1}, None, 3], dtype=object), allow_pickle=True)

@@ -21,7 +21,7 @@ from vispath_lit.data.weak_paths import Found, WeakPathFinder
 from vispath_lit.errors import ConfigError, VisPathError
 from vispath_lit.kg.store import KnowledgeGraph
 from vispath_lit.progress import track
-from vispath_lit.whole import whole_file
+from vispath_lit.whole import NO_ARRAY, whole_file
 
 log = logging.getLogger(__name__)
 Asked = tuple[int, NDArray[np.int64]]
@@ -53,7 +53,7 @@ def weak_paths(
     if file is not None and file.is_file():
         try:
             return _read(file, finder, len(asked))
-        except (ValueError, KeyError, OSError, EOFError, zipfile.BadZipFile) as error:
+        except (KeyError, OSError, zipfile.BadZipFile, *NO_ARRAY) as error:
             log.warning("%s is damaged (%s); the weak paths are found again", file, error)
     size = ROUND * finder.batch
     parts = [asked[first : first + size] for first in range(0, len(asked), size)]

@@ -27,7 +27,7 @@ from vispath_lit.kg.name_table import GONE, NameTable, NameTexts, arrays, map_ta
 from vispath_lit.kg.store import KnowledgeGraph
 from vispath_lit.progress import track
 from vispath_lit.protocols import TextEncoder
-from vispath_lit.whole import folder_beside
+from vispath_lit.whole import NO_ARRAY, folder_beside
 
 log = logging.getLogger(__name__)
 VERSION = 2
@@ -124,7 +124,7 @@ class _Maker:
         manifest = read_manifest(earlier)
         try:
             old = map_table(earlier, np.iinfo(np.int32).max)
-        except (OSError, ValueError, EOFError):
+        except (OSError, *NO_ARRAY):
             return None
         if manifest is None or (len(table) < FLAT_BELOW) != (manifest.learned_from == 0):
             return None

@@ -21,6 +21,7 @@ from vispath_lit.kg.name_folder import VERSION, make, read_manifest, vectors_of
 from vispath_lit.kg.name_table import GONE, NameTable, NameTexts, map_table
 from vispath_lit.kg.store import KnowledgeGraph
 from vispath_lit.protocols import TextEncoder
+from vispath_lit.whole import NO_ARRAY
 
 log = logging.getLogger(__name__)
 
@@ -114,7 +115,7 @@ class NameVectors:
                 return table, _flat(vectors_of(self.folder, (len(table), dim)))
             alive = table.place != GONE
             return table, CodedNames(self.folder, dim, len(table), None if alive.all() else alive)
-        except (OSError, ValueError, EOFError, RuntimeError) as error:
+        except (OSError, RuntimeError, *NO_ARRAY) as error:
             log.warning("%s is damaged (%s); the names are embedded again", self.folder, error)
             return None
 

@@ -28,6 +28,7 @@ from vispath_lit.errors import DataError, UnknownEntityError
 from vispath_lit.kg.csr import Ints
 from vispath_lit.kg.lookup import HashTable
 from vispath_lit.kg.manifest import Manifest, damaged
+from vispath_lit.whole import NO_ARRAY
 
 FULLY_CHECKED = 64 << 20  # Bytes of the largest file whose every offset or index is checked on opening.
 COLUMNS = {
@@ -247,7 +248,7 @@ class KnowledgeGraph:
         file = self.path / f"{name}.npy"
         try:
             array = np.load(file, mmap_mode="r", allow_pickle=False)
-        except (OSError, ValueError, EOFError) as error:
+        except (OSError, *NO_ARRAY) as error:
             raise damaged(self.path, f"{file.name}: {error}") from error
         if array.ndim != 1 or array.dtype.kind not in "iu" or (length is not None and len(array) != length):
             raise damaged(
@@ -263,7 +264,7 @@ class KnowledgeGraph:
             # Crafted offsets would make Arrow read outside its buffers. All are checked where that is quick;
             # of a large graph only the ends, so that it still opens at once.
             table.validate(full=file.stat().st_size <= FULLY_CHECKED)
-        except (OSError, pa.ArrowException) as error:
+        except (OSError, ValueError, pa.ArrowException) as error:  # A column's name may be no text.
             raise damaged(self.path, f"{file.name}: {error}") from error
         if table.num_rows != length:
             raise damaged(self.path, f"{file.name} with {table.num_rows} rows, expected {length}")

@@ -11,7 +11,7 @@ from filelock import FileLock
 from numpy.typing import NDArray
 
 from vispath_lit.encoders.batching import track_if_slow
-from vispath_lit.whole import whole_file
+from vispath_lit.whole import NO_ARRAY, whole_file
 
 Kept = Literal["float16", "int8"]
 
@@ -80,6 +80,6 @@ def _read(file: Path, shape: tuple[int, int], dtype: np.dtype[Any]) -> NDArray[A
     """The mapped table, None where it cannot be used; private pages, as torch wants writable ones."""
     try:
         table: NDArray[Any] = np.load(file, mmap_mode="c", allow_pickle=False)
-    except (FileNotFoundError, ValueError, EOFError):
+    except (FileNotFoundError, *NO_ARRAY):
         return None
     return table.view(np.ndarray) if table.shape == shape and table.dtype == dtype else None

@@ -50,7 +50,7 @@ class Subgraphs:
     def __init__(self, path: str | Path) -> None:
         try:
             table = pa.ipc.open_file(pa.memory_map(str(path))).read_all()
-        except (OSError, pa.ArrowException) as error:
+        except (OSError, ValueError, pa.ArrowException) as error:
             raise DataError(f"{path}: no file of subgraphs ({error}); import the questions again") from error
         if table.schema.names != SCHEMA.names:
             raise DataError(f"{path}: columns {table.schema.names}, expected {SCHEMA.names}")

@@ -21,7 +21,7 @@ from vispath_lit.models.similarity import grouped_dot
 from vispath_lit.progress import track
 from vispath_lit.protocols import ImageEncoder
 from vispath_lit.types import Rows
-from vispath_lit.whole import whole_file
+from vispath_lit.whole import NO_ARRAY, whole_file
 
 log = logging.getLogger(__name__)
 CHUNK = 64  # Pictures opened at once.
@@ -129,7 +129,7 @@ class ReferenceImages:
             return False
         try:
             kept = np.load(self._file, mmap_mode="r", allow_pickle=False)
-        except (ValueError, OSError, EOFError) as error:
+        except (OSError, *NO_ARRAY) as error:
             log.warning("%s is damaged (%s) and is written anew", self._file, error)
             return False
         return bool(kept.shape == shape and kept.dtype == np.float16)
