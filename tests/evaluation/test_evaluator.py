@@ -67,6 +67,18 @@ def questions(toy_folder: Path) -> list[Question]:
     return toy_questions(toy_folder)
 
 
+def test_a_malformed_rule_is_refused_before_anything_is_asked(
+    toy_graph: KnowledgeGraph, questions: list[Question], tmp_path: Path
+) -> None:
+    walker, file = WordWalker(toy_graph), tmp_path / "predictions.jsonl"
+    rule = {"scoring": {"kind": "range", "ranges": [[2, 1]]}}
+    asked = [*questions[:-1], replace(questions[-1], meta=rule)]
+    with pytest.raises(DataError, match=f"question {questions[-1].id!r}: scoring is"):
+        evaluate(walker, asked, toy_graph, ENCODER, batch_size=1, predictions=file)
+    assert walker.asked == []
+    assert not file.exists()
+
+
 def test_scores_by_hand(toy_graph: KnowledgeGraph, questions: list[Question]) -> None:
     found = by_id(evaluate(WordWalker(toy_graph), questions, toy_graph, ENCODER, batch_size=4))
     assert list(found) == [q.id for q in questions]

@@ -9,7 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vispath_lit.errors import DataError
-from vispath_lit.evaluation.own import harmonic_mean, list_overlap, number_in, own_accuracy, range_overlap
+from vispath_lit.evaluation.own import (
+    check_rule,
+    harmonic_mean,
+    list_overlap,
+    number_in,
+    own_accuracy,
+    range_overlap,
+)
 from vispath_lit.types import Question
 
 ITEMS = st.lists(st.sampled_from("abcdef"), max_size=5, unique=True)
@@ -111,6 +118,8 @@ BAD: list[object] = [
 def test_a_malformed_rule_names_its_question(rule: object) -> None:
     with pytest.raises(DataError, match="question 'q1'"):
         own_accuracy(Question("q1", "?", meta={"scoring": rule}), "1", [], False)
+    with pytest.raises(DataError, match="question 'q1'"):
+        check_rule(Question("q1", "?", meta={"scoring": rule}))
 
 
 def test_the_harmonic_mean() -> None:

@@ -20,6 +20,7 @@ from vispath_lit.data.queries import to_query
 from vispath_lit.errors import ConfigError, DataError, VisPathError
 from vispath_lit.evaluation import metrics
 from vispath_lit.evaluation.fingerprint import question_fingerprint
+from vispath_lit.evaluation.own import check_rule
 from vispath_lit.evaluation.records import Record, read_records, settled, to_line, write_records
 from vispath_lit.evaluation.scoring import PredictionError, score
 from vispath_lit.kg.store import KnowledgeGraph
@@ -89,7 +90,7 @@ def evaluate(
 
     Raises:
         ConfigError: no question, a batch size below 1, or a grant that no question can give.
-        DataError: two questions of one id, or a predictions file that is none.
+        DataError: two questions of one id, a `scoring` that is no rule, or a predictions file that is none.
         PredictionError: the system broke its contract.
     """
     _check_questions(questions, grant_start=grant_start, grant_depth=grant_depth, batch_size=batch_size)
@@ -147,6 +148,8 @@ def _check_questions(
         )
     if grant_depth and all(q.hops is None for q in questions):
         raise ConfigError("the depth is to be granted, but no question has hops; drop that protocol")
+    for question in questions:
+        check_rule(question)  # A run's hours must not end at the one question whose rule is malformed.
     twice = [id for id, count in Counter(q.id for q in questions).items() if count > 1]
     if twice:
         raise DataError(f"{len(twice)} question ids occur twice, first {twice[0]!r}; give each its own id")

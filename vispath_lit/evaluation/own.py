@@ -26,6 +26,19 @@ MAX_NUMBER = 1e300  # The largest end of a range: sums and differences stay fini
 MAX_ANSWER = 10_000  # Characters of an answer that are looked at.
 
 
+def check_rule(question: Question) -> None:
+    """Refuses a `scoring` that is not as above, before anything is asked.
+
+    Raises:
+        DataError: names the question.
+    """
+    if "scoring" in question.meta:
+        rule = _rule(question)
+        checks = {"list": _lists, "range": _ranges}
+        if rule["kind"] in checks:
+            checks[rule["kind"]](question, rule)
+
+
 def own_accuracy(
     question: Question, answer: str, answers: Sequence[Collection[str]], exact: bool
 ) -> float | None:
@@ -41,10 +54,8 @@ def own_accuracy(
     """
     if "scoring" not in question.meta:
         return None
-    rule = question.meta["scoring"]
-    kind = rule.get("kind") if isinstance(rule, Mapping) else None
-    if not isinstance(rule, Mapping) or kind not in ("exact", "list", "range"):
-        _refuse(question, rule)
+    rule = _rule(question)
+    kind = rule["kind"]
     if kind == "exact":
         return float(exact)
     if kind == "list":
@@ -93,6 +104,13 @@ def range_overlap(found: tuple[float, float], gold: tuple[float, float]) -> floa
 def harmonic_mean(first: float, second: float) -> float:
     """2ab / (a + b); 0 where both are."""
     return 2 * first * second / (first + second) if first + second else 0.0
+
+
+def _rule(question: Question) -> Mapping[str, Any]:
+    rule = question.meta["scoring"]
+    if not isinstance(rule, Mapping) or rule.get("kind") not in ("exact", "list", "range"):
+        _refuse(question, rule)
+    return rule
 
 
 def _lists(question: Question, rule: Mapping[str, Any]) -> list[list[str]]:
