@@ -66,7 +66,11 @@ def predict(
     asked = read_questions(questions)
     vispath = VisPath.from_checkpoint(ckpt, graph=graph, transfer=transfer, overrides=overrides or ())
     failed = 0
-    with whole_file(out_file) as partial, partial.open("w", encoding="utf8") as file:
+    # As in the evaluator: a model's words may hold half a character, which no file can.
+    with (
+        whole_file(out_file) as partial,
+        partial.open("w", encoding="utf8", errors="replace", newline="\n") as file,
+    ):
         for question, answer in zip(asked, vispath.predict(asked), strict=True):
             line = {"question_id": question.id, "question": question.text, **answer.to_dict()}
             file.write(json.dumps(line, ensure_ascii=False) + "\n")
