@@ -13,8 +13,8 @@ from torch import Tensor
 
 from vispath_lit.errors import ConfigError
 from vispath_lit.kg.build import build
-from vispath_lit.kg.folding import fold, name_tables, strip_accents
-from vispath_lit.kg.lookup import hash_texts
+from vispath_lit.kg.folding import fold, name_hashes, strip_accents
+from vispath_lit.kg.lookup import hash_table, hash_texts
 from vispath_lit.kg.names import NameIndex
 from vispath_lit.kg.store import KnowledgeGraph
 from vispath_lit.kg.tsv import join_aliases
@@ -120,7 +120,9 @@ def test_the_tables_hold_what_folding_gives(text: str) -> None:
 
     labels = pa.array(["x", text], type=pa.large_string())
     aliases = pa.array([["A\tB "], []], type=pa.large_list(pa.large_string()))
-    names, bare = name_tables(labels, aliases)
+    hashed = name_hashes(labels, aliases)
+    names = hash_table(hashed.hashes, hashed.entities)
+    bare = hash_table(hashed.bare_hashes, hashed.bare_entities)
     for name, entity in (("x", 0), ("a b", 0), (fold(text), 1)):
         assert entity in names.find([name])[0]
     folded = fold(text)

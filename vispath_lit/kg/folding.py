@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from vispath_lit.kg.lookup import SLICE, HashTable, hash_column, hash_table, hash_texts
+from vispath_lit.kg.lookup import SLICE, hash_column, hash_texts
 
 # Accents of Latin, Greek and Cyrillic, and the vowel points of Hebrew and Arabic. Marks that spell another
 # letter elsewhere (Japanese voicing, Indic vowels) stay.
@@ -48,12 +48,6 @@ class NameHashes:
     entities: NDArray[np.int32]
     bare_hashes: NDArray[np.uint64]
     bare_entities: NDArray[np.int32]
-
-
-def name_tables(labels: Any, aliases: Any) -> tuple[HashTable, HashTable]:
-    """Hash tables of all folded names, and of those without accents that differ from the folded ones."""
-    names = name_hashes(labels, aliases)
-    return hash_table(names.hashes, names.entities), hash_table(names.bare_hashes, names.bare_entities)
 
 
 def name_hashes(labels: Any, aliases: Any) -> NameHashes:

@@ -95,10 +95,6 @@ class FactSheet:
         if subject != object_:
             self.triples[subject, relation, object_] = None
 
-    def object_of(self, subject: str, relation: str) -> str | None:
-        """The object of a functional relation."""
-        return self._objects.get((subject, relation))
-
     def finish(self) -> tuple[list[Entity], list[tuple[str, str, str]]]:
         """Sorted entities with distinct labels within their type, and sorted triples.
 
