@@ -10,7 +10,7 @@ from omegaconf import OmegaConf
 
 from vispath_lit.errors import ConfigError, DataError
 from vispath_lit.evaluation.metrics import MetricError
-from vispath_lit.launch.record import RunRecord, latest_run, point_latest, versions
+from vispath_lit.launch.record import RunRecord, latest_run, point_latest, run_folder, versions
 from vispath_lit.launch.redaction import REDACTED, without_secrets
 
 NOON = "2026-11-30_12-00-00"
@@ -153,6 +153,8 @@ def test_latest_is_a_text_file_where_links_are_not_possible(
     latest = point_latest(run)
     assert latest.read_text() == "train/2026-11-30_12-00-00\n"
     assert latest_run(tmp_path) == run.resolve()
+    assert run_folder(latest) == run.resolve()
+    assert run_folder(run) == run
 
 
 def test_latest_that_leads_nowhere_is_refused(tmp_path: Path) -> None:

@@ -51,8 +51,9 @@ def report_run(
     """Print the tables of a run again."""
     from vispath_lit.evaluation.tables import markdown as as_markdown
     from vispath_lit.evaluation.tables import table
-    from vispath_lit.launch.record import read_metrics
+    from vispath_lit.launch.record import read_metrics, run_folder
 
+    run = run_folder(run)
     metrics = read_metrics(run)
     if as_json:
         print_json(metrics)

@@ -25,7 +25,7 @@ from vispath_lit.evaluation.tables import NAMES
 from vispath_lit.launch.config import conf_dir, load_config
 from vispath_lit.launch.evaluate import evaluate_run
 from vispath_lit.launch.mistakes import report
-from vispath_lit.launch.record import read_metrics
+from vispath_lit.launch.record import read_metrics, run_folder
 from vispath_lit.progress import console, printable, tell
 
 # A plan: run name to overrides of conf/eval.yaml.
@@ -84,7 +84,7 @@ def read_run(folder: Path, label: str | None = None) -> paper.Run:
 
 def read_runs(folders: Sequence[Path]) -> list[paper.Run]:
     """Several runs; those of one system are told apart by their folder's name."""
-    runs = [read_run(folder) for folder in folders]
+    runs = [read_run(run_folder(folder)) for folder in folders]
     names = [run.label for run in runs]
     return [
         read_run(run.folder, f"{run.label} ({run.folder.name})") if names.count(run.label) > 1 else run

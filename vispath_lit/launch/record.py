@@ -146,6 +146,15 @@ def latest_run(root: str | Path = "outputs") -> Path:
     return folder
 
 
+def run_folder(run: Path) -> Path:
+    """A run's folder; for `outputs/latest` as a text file the one that it names.
+
+    Raises:
+        DataError: that one is gone.
+    """
+    return latest_run(run.parent) if run.name == LATEST and run.is_file() else run
+
+
 def read_metrics(run: str | Path) -> dict[str, Any]:
     """The content of a run's `metrics.json`.
 
