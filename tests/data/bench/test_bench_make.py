@@ -16,6 +16,8 @@ from vispath_lit.data.bench.gold import BenchPlan, parse_hops
 from vispath_lit.data.bench.make import make_bench
 from vispath_lit.data.bench.pictures import picturable, shown_pictures
 from vispath_lit.data.bench.rewrite import Asked, ChatRewrite
+from vispath_lit.data.bench.select import sequence_keys
+from vispath_lit.data.bench.walks import Walks
 from vispath_lit.data.questions import read_questions
 from vispath_lit.data.sources.custom import Custom
 from vispath_lit.errors import ConfigError, DataError
@@ -270,3 +272,9 @@ def test_a_sample_of_starts_is_looked_at(world: KnowledgeGraph, tmp_path: Path) 
     assert found["starts"] == 5
     assert all(count <= 5 for count in found["gold_paths"].values())
     assert np.sum(list(found["wanted"].values())) == 20
+
+
+def test_long_sequences_among_many_relations_have_keys_of_their_own() -> None:
+    relations = np.array([[4096, 0, 0, 0, 0], [0, 0, 0, 0, 0], [8191, 1, 2, 3, 4], [0, 0, 0, 0, 0]])
+    keys = sequence_keys(Walks(np.zeros((4, 6), dtype=np.int64), relations))
+    assert np.unique(keys, return_inverse=True)[1].tolist() == [1, 0, 2, 0]

@@ -129,10 +129,12 @@ def balanced_order(walks: Walks, rng: np.random.Generator) -> Ints:
 
 
 def sequence_keys(walks: Walks) -> Ints:
-    """`[W]`: one integer a relation sequence (of walks with equally many steps)."""
+    """`[W]`: one integer a relation sequence (of equally many steps each), in the order of sequences."""
     keys = np.zeros(len(walks), dtype=np.int64)
     base = int(walks.relations.max(initial=0)) + 1
     for column in walks.relations.T:
+        if int(keys.max(initial=0)) >= np.iinfo(np.int64).max // base:  # One more step may have no room.
+            keys = np.unique(keys, return_inverse=True)[1]
         keys = keys * base + column
     return keys
 
