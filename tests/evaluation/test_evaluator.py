@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Sequence
 from dataclasses import replace
@@ -240,6 +241,19 @@ def test_a_file_of_something_else_is_refused(tmp_path: Path) -> None:
         read_records(file)
     file.write_text("no json\n")
     with pytest.raises(DataError, match="line 1"):
+        read_records(file)
+
+
+def test_a_path_whose_labels_are_not_all_there_is_refused_with_its_line(
+    toy_graph: KnowledgeGraph, questions: list[Question], tmp_path: Path
+) -> None:
+    file = tmp_path / "predictions.jsonl"
+    evaluate(WordWalker(toy_graph), questions, toy_graph, ENCODER, predictions=file)
+    lines = [json.loads(line) for line in file.read_text().splitlines()]
+    number = next(i for i, line in enumerate(lines) if line["path"] is not None)
+    lines[number]["path"]["entity_labels"].pop()
+    file.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    with pytest.raises(DataError, match=f"line {number + 1}: path.*a label for each"):
         read_records(file)
 
 

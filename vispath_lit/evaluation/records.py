@@ -32,6 +32,11 @@ class Walk:
     relation_labels: tuple[str, ...]
     score: float = 0.0
 
+    def __post_init__(self) -> None:
+        steps = len(self.relations)
+        if not steps == len(self.relation_labels) == len(self.entities) - 1 == len(self.entity_labels) - 1:
+            raise ValueError("a path has an entity more than relations, and a label for each")
+
     @property
     def words(self) -> str:
         """The labels in one line."""
