@@ -43,7 +43,7 @@ def test_training_learns_a_language_that_the_fixed_scorers_do_not_know(
         batch_size=10,
     )
     learner = module(graph, settings=TrainingSettings(lr=4e-3))
-    run = trainer(tmp_path, max_epochs=5)
+    run = trainer(tmp_path, max_epochs=3)
     before = run.validate(learner, data, verbose=False)[0]
     run.fit(learner, data)
     after = run.validate(learner, data, verbose=False)[0]

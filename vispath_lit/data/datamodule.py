@@ -26,28 +26,30 @@ class SeededBatches(Sampler[list[int]]):
     Each item of a batch is a position; the epoch travels beside the batch, as the states drawn depend on it.
 
     Args:
-        lengths: `[n]` of the questions' texts. Where they are shuffled, a batch has texts of about equal
-            length, so that little is computed for padding.
+        size: how many questions.
         batch_size: questions a batch; the last one may be smaller.
         seed: of the order.
         shuffle: False keeps the stored order in every epoch.
         rank, replicas: this process takes every `replicas`-th batch, from `rank` on. Every process takes as
             many steps: what does not divide evenly is left out, or
         whole: nothing is left out, and processes without a batch in the last round get an empty one.
+        lengths: `[size]` of the questions' texts: a batch that is shuffled then has texts of about equal
+            length, so that little is computed for padding.
     """
 
     def __init__(
         self,
-        lengths: Sequence[int],
+        size: int,
         batch_size: int,
         seed: int,
         shuffle: bool,
         rank: int = 0,
         replicas: int = 1,
         whole: bool = False,
+        lengths: Sequence[int] | None = None,
     ) -> None:
-        self.lengths = np.asarray(lengths, dtype=np.int64)
-        self.size = len(lengths)
+        self.size = size
+        self.lengths = None if lengths is None else np.asarray(lengths, dtype=np.int64)
         self.batch_size = batch_size
         self.seed = seed
         self.shuffle = shuffle
@@ -86,6 +88,8 @@ class SeededBatches(Sampler[list[int]]):
         """All positions at random, those of about equal length together; the smaller batch is the last."""
         rng, batch = np.random.default_rng([self.seed, self.epoch]), self.batch_size
         order = rng.permutation(self.size)
+        if self.lengths is None:
+            return order
         for low in range(0, self.size, batch * POOL):
             pool = order[low : low + batch * POOL]
             order[low : low + batch * POOL] = pool[np.argsort(self.lengths[pool], kind="stable")]
@@ -144,6 +148,7 @@ class QuestionDataModule(pl.LightningDataModule):
         batch_size: questions a step; each gives as many states as it has hops.
         seed: of order and samples.
         images: whether batches hold the questions' pictures.
+        by_length: whether a training batch has questions of about equal length.
 
     Raises:
         DataError: no training question has an accepted path.
@@ -159,6 +164,7 @@ class QuestionDataModule(pl.LightningDataModule):
         batch_size: int = 64,
         seed: int = 0,
         images: bool = False,
+        by_length: bool = False,
     ) -> None:
         super().__init__()
         if batch_size < 1:
@@ -170,6 +176,7 @@ class QuestionDataModule(pl.LightningDataModule):
             )
         self.batch_size = batch_size
         self.seed = seed
+        self.by_length = by_length
         self.builders = {
             name: StateBuilder(
                 graph, data, analyze([Query(q.text) for q in data.questions]), settings, images
@@ -215,12 +222,14 @@ class QuestionDataModule(pl.LightningDataModule):
     def _share(self, builder: StateBuilder, *, shuffle: bool) -> SeededBatches:
         """The batches of one process; only where they are shuffled may some be left out."""
         trainer = self.trainer
+        lengths = [len(question.text) for question in builder.supervision.questions]
         return SeededBatches(
-            [len(question.text) for question in builder.supervision.questions],
+            len(builder.supervision),
             self.batch_size,
             self.seed,
             shuffle=shuffle,
             rank=trainer.global_rank if trainer else 0,
             replicas=trainer.world_size if trainer else 1,
             whole=not shuffle,
+            lengths=lengths if self.by_length else None,
         )

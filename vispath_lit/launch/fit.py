@@ -178,6 +178,7 @@ def _data(
         batch_size=settings.batch_size,
         seed=config.seed,
         images=bool(getattr(parts["intent"], "sees", False)),
+        by_length=settings.by_length,
     )
     val = [question for question in found["val"].questions if question.topic_entity]
     return data, (val or list(found["val"].questions))[: settings.val_questions]
