@@ -205,7 +205,7 @@ def test_images_may_be_checked_and_may_be_absolute(tmp_path: Path) -> None:
     written = [json.loads(text)["image"] for text in path.read_text().splitlines()]
     assert written == [str(elsewhere), "images/c.png"]
     assert read_questions(path) == questions
-    with pytest.raises(DataError, match=r"line 1, field image: .*c.png does not exist"):
+    with pytest.raises(DataError, match=r"line 2, field image: .*c.png does not exist"):
         read_questions(path, check_images=True)
     assert read_questions(path, check_images=True, limit=1) == questions[:1]
 
