@@ -122,7 +122,11 @@ def test_an_intent_is_one_text_a_state_from_picture_question_and_paths(toy_graph
     assert torch.equal(found.vectors, encoder.encode(["the capital"] * 3))
     assert torch.equal(found.question, encoder.encode([QUESTION, "another?"]))
     assert all(one.images == (PICTURE,) for one in model.requests)
-    assert data_of(model, "hop_intent") == {"question": "another?", "paths": ["Germany"]}
+    documents = [json.loads(str(one.messages[1].parts[-1])) for one in model.requests]
+    assert sorted(documents, key=lambda one: str(one["question"])) == [  # they are sent side by side
+        {"question": QUESTION, "paths": ["France", "France"]},
+        {"question": "another?", "paths": ["Germany"]},
+    ]
     _, silent = told({"hop_intent": "hm"})
     fallback = PromptedIntent(toy_graph, silent, encoder)(States(queries, [ANALYSIS] * 2, paths))
     assert fallback.texts == ["", ""]
