@@ -33,9 +33,9 @@ def test_it_begins_as_the_encoder_itself(layers: int) -> None:
     states, mask = made(layers=layers)([Query(text) for text in QUESTIONS], [""] * len(QUESTIONS))
     whole, whole_mask = MiniLM(None, dtype="float32").tokens(QUESTIONS)
     assert torch.equal(mask, whole_mask)
-    # The lower layers' states are kept in half precision, and computed in bfloat16 where it can.
+    # The lower layers' states are kept in half precision, and computed in the precision that is asked for.
     difference = (states - whole)[mask]
-    assert difference.norm() < 0.05 * whole[mask].norm()
+    assert difference.norm() < 0.002 * whole[mask].norm()
 
 
 def test_a_step_moves_the_adapter_of_the_upper_layers_alone(tmp_path: Path) -> None:

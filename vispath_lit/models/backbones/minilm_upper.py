@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any, Literal
 
@@ -14,7 +13,7 @@ from vispath_lit.encoders.minilm import MiniLM, load_minilm
 from vispath_lit.encoders.precision import choose_dtype
 from vispath_lit.errors import ConfigError
 from vispath_lit.models.backbones.lora import LoraAdapter
-from vispath_lit.models.backbones.minilm_vision import round_products
+from vispath_lit.models.backbones.precision import products_in, round_products
 from vispath_lit.models.frozen import frozen
 from vispath_lit.protocols import ImageEncoder
 from vispath_lit.types import Query
@@ -61,7 +60,7 @@ class MiniLMUpper(nn.Module):
                 f"vlm.layers is {layers}; expected 1 to {len(whole.layer) - 1}, as the encoder has "
                 f"{len(whole.layer)}"
             )
-        self.lower = MiniLM(cache_dir, folder, layers=len(whole.layer) - layers)
+        self.lower = MiniLM(cache_dir, folder, dtype, layers=len(whole.layer) - layers)
         self.dim, self.dtype = self.lower.dim, choose_dtype(dtype)
         model.set_attn_implementation("eager")  # type: ignore[operator]
         self.adapter = LoraAdapter(Upper(whole.layer[-layers:]), TARGETS, rank, alpha, dropout)
@@ -78,15 +77,9 @@ class MiniLMUpper(nn.Module):
             states, mask = (x.to(device) for x in self.lower.tokens(texts))
         if not texts:
             return states, mask
-        with self._precision(device):
+        with products_in(self.dtype, device):
             read = self.adapter.model(states, mask)
         return read.float(), mask
-
-    def _precision(self, device: torch.device) -> AbstractContextManager[object]:
-        """Leaves float32 to whatever precision training itself runs in."""
-        if self.dtype == torch.float32:
-            return nullcontext()
-        return torch.autocast(device.type, self.dtype)
 
 
 class Upper(nn.Module):

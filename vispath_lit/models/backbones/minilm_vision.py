@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Literal
 
@@ -16,6 +15,7 @@ from vispath_lit.encoders.precision import choose_dtype
 from vispath_lit.errors import ConfigError
 from vispath_lit.models.backbones.lora import LoraAdapter
 from vispath_lit.models.backbones.pictures import PictureCells, distinct_pictures
+from vispath_lit.models.backbones.precision import products_in, round_products
 from vispath_lit.models.backbones.states import batches, joined, readable
 from vispath_lit.models.frozen import frozen
 from vispath_lit.protocols import ImageEncoder
@@ -127,7 +127,7 @@ class MiniLMVision(nn.Module):
         mask = torch.cat([mask, (which >= 0)[:, None].expand(-1, cells)], dim=1)
         text_places = torch.arange(longest, device=device)
         cell_places = torch.arange(self.max_tokens, self.max_tokens + cells, device=device)
-        with self._precision(device):
+        with products_in(self.dtype, device):
             words = self.adapter.model.get_input_embeddings()(ids)
             states = self.adapter.model(
                 inputs_embeds=torch.cat([words, pictures[which.clamp_min(0)]], dim=1),
@@ -135,18 +135,3 @@ class MiniLMVision(nn.Module):
                 position_ids=torch.cat([text_places, cell_places])[None],
             ).last_hidden_state
         return states.float(), mask
-
-    def _precision(self, device: torch.device) -> AbstractContextManager[object]:
-        """Leaves float32 to whatever precision training itself runs in."""
-        if self.dtype == torch.float32:
-            return nullcontext()
-        return torch.autocast(device.type, self.dtype)
-
-
-def round_products(model: nn.Module, dtype: torch.dtype) -> None:
-    """Keeps frozen weights of products in `dtype`, in place: autocast would round them at each call."""
-    for module in model.modules():
-        if isinstance(module, nn.Linear):
-            for weight in module.parameters(recurse=False):
-                if not weight.requires_grad:
-                    weight.data = weight.data.to(dtype)
