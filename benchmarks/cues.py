@@ -23,9 +23,9 @@ from vispath_lit.kg.store import KnowledgeGraph
 from vispath_lit.launch.config import load_config
 from vispath_lit.launch.parts import make_world
 from vispath_lit.launch.questions import split_questions
-from vispath_lit.models.guided_walk import FACTS
 from vispath_lit.models.intents.picture import PictureReader, Seen
 from vispath_lit.models.neighbourhoods.facts import CommonFacts
+from vispath_lit.models.picture_loss import FACTS
 from vispath_lit.progress import console, track
 from vispath_lit.types import Query, Question
 

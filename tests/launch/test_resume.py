@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
+import shutil
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -20,6 +22,7 @@ from vispath_lit.launch.config import load_config
 from vispath_lit.launch.keeping import RandomStates
 from vispath_lit.launch.record import read_metrics
 from vispath_lit.launch.train import train
+from vispath_lit.models import closer_look
 from vispath_lit.models.module import VisPathModule
 
 PLANETS = Path(__file__).parents[2] / "examples" / "planets"
@@ -42,9 +45,11 @@ def run(folder: Path, cache: Path, *overrides: str) -> float | None:
     return train(load_config("train", words))
 
 
-def run_until_killed(folder: Path, cache: Path, *overrides: str) -> None:
+def run_until_killed(
+    folder: Path, cache: Path, *overrides: str, target: Callable[..., None] | None = None
+) -> None:
     """In a process of its own, which nobody can tell to tidy up; a forked one may inherit held locks."""
-    child = get_context("spawn").Process(target=be_killed, args=(folder, cache, *overrides))
+    child = get_context("spawn").Process(target=target or be_killed, args=(folder, cache, *overrides))
     child.start()
     child.join()
     assert child.exitcode == -signal.SIGKILL
@@ -60,6 +65,18 @@ def be_killed(folder: Path, cache: Path, *overrides: str) -> None:
         return step(module, batch, batch_idx)
 
     VisPathModule.training_step = last_step  # type: ignore[method-assign, assignment]
+    run(folder, cache, *overrides)
+
+
+def be_killed_looking_closer(folder: Path, cache: Path, *overrides: str) -> None:
+    torch.set_num_threads(1)
+
+    def second_step(step: int, steps: int) -> float:
+        if step == 1:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return 1.0
+
+    closer_look.rate = second_step
     run(folder, cache, *overrides)
 
 
@@ -103,6 +120,32 @@ def test_a_killed_run_ends_as_an_undisturbed_one(
         assert one.keys() == other.keys()
         assert [key for key in one if not torch.equal(one[key], other[key])] == []
     assert without_cost(read_metrics(resumed)) == without_cost(read_metrics(whole))
+
+
+def test_a_run_that_is_killed_in_its_closer_look_ends_as_an_undisturbed_one(
+    tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    planets = Path(shutil.copytree(PLANETS, tmp_path / "planets"))
+    asked = [json.loads(line) for line in (planets / "questions.jsonl").read_text("utf8").splitlines()]
+    of_moon = {question["id"]: question for question in asked if question["topic_entity"] == "moon"}
+    twin = {**of_moon["p05"], "id": "twin", "question": of_moon["p01"]["question"]}
+    with (planets / "questions.jsonl").open("a", encoding="utf8") as file:
+        file.write(json.dumps(twin) + "\n")
+    pictures = ["parts.intent.image_tokens=2", f"data.questions={planets / 'questions.jsonl'}"]
+    whole, killed, resumed = (
+        tmp_path / "outputs" / "train" / name for name in ("whole", "killed", "resumed")
+    )
+    run_until_killed(killed, cache, *pictures, target=be_killed_looking_closer)
+    assert not (killed / "metrics.json").exists()
+    score = run(resumed, cache, *pictures, "ckpt_path=last", "seed=0")
+    assert run(whole, cache, *pictures) == score
+    assert capsys.readouterr().err.count("a closer look at 2 questions") == 2
+    one, two = weights(whole, "best"), weights(resumed, "best")
+    assert one.keys() == two.keys()
+    assert [key for key in one if not torch.equal(one[key], two[key])] == []
+    before = weights(killed, "best")
+    assert {key for key in one if not torch.equal(one[key], before[key])}
 
 
 def test_damaged_random_states_are_refused() -> None:

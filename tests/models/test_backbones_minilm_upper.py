@@ -38,6 +38,17 @@ def test_it_begins_as_the_encoder_itself(layers: int) -> None:
     assert difference.norm() < 0.002 * whole[mask].norm()
 
 
+def test_batches_do_not_change_what_is_read() -> None:
+    queries, none = [Query(text) for text in QUESTIONS], [""] * len(QUESTIONS)
+    whole, mask = made()(queries, none)
+    for batch in (1, 3):
+        states, batch_mask = made(batch=batch)(queries, none)
+        assert torch.equal(batch_mask, mask)
+        torch.testing.assert_close(states[mask], whole[mask], rtol=1e-4, atol=1e-4)
+    nothing, no_mask = made()([], [])
+    assert nothing.shape[0] == no_mask.shape[0] == 0
+
+
 def test_a_step_moves_the_adapter_of_the_upper_layers_alone(tmp_path: Path) -> None:
     backbone = made(cache_dir=tmp_path, layers=2)
     queries, none = [Query(text) for text in QUESTIONS], [""] * len(QUESTIONS)
@@ -53,6 +64,11 @@ def test_a_step_moves_the_adapter_of_the_upper_layers_alone(tmp_path: Path) -> N
     assert all("lora" in name for name in names)
     assert not torch.allclose(backbone(queries, none)[0][mask], first[mask], atol=1e-4)
     assert torch.equal(backbone.lower.tokens(QUESTIONS)[0], before)
+
+
+def test_an_empty_batch_is_refused() -> None:
+    with pytest.raises(ConfigError, match=r"vlm\.batch is 0"):
+        made(batch=0)
 
 
 @pytest.mark.parametrize("layers", [0, 6, 7])

@@ -40,8 +40,9 @@ class StateSettings:
         paths: partial paths a state, the accepted one included (M3 of the search).
         edges: candidate edges a path in training: every positive and a seeded sample of the others, in which
             relations count evenly.
-        unknown: whether edges of a relation that no accepted path walks, either way, are candidates too. With
-            them the model learns that such a relation is never right.
+        unknown: whether the only edge of a relation that no accepted path walks, either way, is a candidate
+            too. With it the model learns that such a relation is never right. One of several such edges is a
+            candidate in any case: no question with one answer walks it.
         inverse, hub_cap, backtrack: as in the search; see `kg.frontier.expand`.
     """
 
@@ -163,7 +164,7 @@ class QuestionBatch:
         """
         frontier = states.frontier
         rejected = np.flatnonzero(states.weight.numpy() == 0)
-        group = frontier.edge_path.numpy() * (2 * self.graph.num_relations) + frontier.relation.numpy()
+        group = self._groups(frontier)
         key = _balanced_keys(group[rejected], self.rng)
         state = states.edge_state.numpy()[rejected]
         order = np.lexsort((key, state))
@@ -174,17 +175,24 @@ class QuestionBatch:
 
         Relations are kept evenly: of a hub's thousands of tails of one relation a sample suffices.
         """
-        if self.walked is not None:
-            rows = np.flatnonzero(self.walked[frontier.relation.numpy()] | positive)
-            return rows[self._even(frontier.select(torch.from_numpy(rows)), positive[rows])]
-        return self._even(frontier, positive)
+        if self.walked is None:
+            return self._even(frontier, positive)
+        several = _run_lengths(self._groups(frontier)) > 1
+        rows = np.flatnonzero(self.walked[frontier.relation.numpy()] | several | positive)
+        return rows[self._even(frontier.select(torch.from_numpy(rows)), positive[rows])]
+
+    def _groups(self, frontier: Frontier) -> Ints:
+        """`[E]`: one number for the edges of a path that have one signed relation; these are adjacent."""
+        edge_path, relation = frontier.edge_path.numpy(), frontier.relation.numpy()
+        groups: Ints = edge_path * (2 * self.graph.num_relations) + relation
+        return groups
 
     def _even(self, frontier: Frontier, positive: Bools) -> Ints:
         edge_path, limit = frontier.edge_path.numpy(), self.settings.edges
         large = np.flatnonzero((np.bincount(edge_path) > limit)[edge_path])
         if not len(large):
             return np.arange(len(edge_path))
-        group = edge_path[large] * (2 * self.graph.num_relations) + frontier.relation.numpy()[large]
+        group = self._groups(frontier)[large]
         key = np.where(positive[large], -np.inf, _balanced_keys(group, self.rng))
         keep = np.ones(len(edge_path), dtype=bool)
         keep[large] = positive[large]
@@ -312,11 +320,15 @@ def _balanced_keys(group: Ints, rng: np.random.Generator) -> NDArray[np.float64]
 
     `group` is `[n]`, equal values adjacent.
     """
-    first = np.flatnonzero(np.diff(group, prepend=-1))
-    size = np.diff(first, append=len(group))
     # An exponential variable of rate 1 / size is `size` times one of rate 1.
-    keys: NDArray[np.float64] = rng.exponential(size=len(group)) * np.repeat(size, size)
+    keys: NDArray[np.float64] = rng.exponential(size=len(group)) * _run_lengths(group)
     return keys
+
+
+def _run_lengths(group: Ints) -> Ints:
+    """`[n]`: of how many equal values each is one; equal values are adjacent."""
+    size = np.diff(np.flatnonzero(np.diff(group, prepend=-1)), append=len(group))
+    return np.repeat(size, size)
 
 
 def _rank(group: Ints) -> Ints:

@@ -10,7 +10,7 @@ from torch import nn
 
 from vispath_lit.evaluation.evaluator import ask
 from vispath_lit.evaluation.scoring import score
-from vispath_lit.launch.checkpoint import read_checkpoint, write_checkpoint
+from vispath_lit.launch.checkpoint import save_weights
 from vispath_lit.launch.parts import World
 from vispath_lit.models.model import LearnedParts
 from vispath_lit.processes import is_first, shared, together
@@ -55,7 +55,7 @@ def calibrate(
         right += [hit for _, hit in done]
     if is_first():
         cast(Fittable, selector).fit(found, right)
-        _save(learned, checkpoint)
+        save_weights(learned, checkpoint)
     if isinstance(selector, nn.Module):
         selector.load_state_dict(shared(selector.state_dict()))
 
@@ -66,11 +66,3 @@ def _batches(questions: Sequence[Question]) -> Iterator[tuple[list[Question], bo
     for asked, start in ((questions, False), (topics, True)):
         for low in range(0, len(asked), BATCH):
             yield list(asked[low : low + BATCH]), start
-
-
-def _save(learned: LearnedParts, checkpoint: Path) -> None:
-    """Writes the state of the parts into the checkpoint in place of the one that it holds."""
-    content = read_checkpoint(checkpoint)
-    state, names = learned.state_dict(), learned.trained_names()
-    content["state_dict"] = {f"parts.{name}": state[name] for name in state if name in names}
-    write_checkpoint(checkpoint, content)

@@ -19,6 +19,7 @@ from vispath_lit.errors import CheckpointError
 from vispath_lit.launch.config import SYSTEM_KEYS
 from vispath_lit.launch.parts import World
 from vispath_lit.launch.values import first_line
+from vispath_lit.models.model import LearnedParts
 from vispath_lit.whole import whole_file
 
 KEY = "vispath_lit"
@@ -227,6 +228,14 @@ def write_checkpoint(file: Path, content: dict[str, Any]) -> None:
     """Writes a checkpoint, whole or not at all."""
     with whole_file(file) as partial:
         torch.save(content, partial)
+
+
+def save_weights(learned: LearnedParts, file: Path) -> None:
+    """Writes the weights of the parts into a checkpoint in place of those that it holds."""
+    content = read_checkpoint(file)
+    state, names = learned.state_dict(), learned.trained_names()
+    content["state_dict"] = {f"parts.{name}": state[name] for name in state if name in names}
+    write_checkpoint(file, content)
 
 
 def load_weights(module: nn.Module, state: dict[str, Tensor], prefix: str) -> None:

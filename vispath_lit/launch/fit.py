@@ -29,6 +29,7 @@ from vispath_lit.launch.grounder import train_own_grounder
 from vispath_lit.launch.keeping import Best, Last, RandomStates
 from vispath_lit.launch.link import link
 from vispath_lit.launch.parts import World, make, make_parts, make_system, section
+from vispath_lit.launch.pictures import train_pictures
 from vispath_lit.launch.questions import split_questions
 from vispath_lit.launch.validation import Validation
 from vispath_lit.launch.values import check_values, first_line
@@ -61,13 +62,12 @@ def fit(
     resumed = _resume(config)
     if resumed is None:
         train_own_grounder(config, parts)
-    walk = GuidedWalk(
-        learned, parts["texts"], world.text_encoder, objective_texts, make(section(config.training.walk), {})
-    )
+    walk = _walk(config, world, parts, learned)
     search = Validation(world, system, val, run, config.data.name, config.seed) if val else None
     module = VisPathModule(learned, walk, make(section(config.training.optimizer), {}), search)
     folder = run / "checkpoints"
-    best = Best(folder, f"val/{chooses(val, config.training.best_by)}", resumed)
+    metric = chooses(val, config.training.best_by)
+    best = Best(folder, f"val/{metric}", resumed)
     last = Last(folder, config.training.keep_every)
     kept = [best, last, RandomStates(), Provenance(plain(config), world)]
     trainer = _trainer(config, [*kept, *([search] if search else [])], run)
@@ -76,11 +76,19 @@ def fit(
     if isinstance(trainer.strategy, Divided):  # what was divided stays so
         parts = make_parts(config.parts, world)
         system, learned = make_system(config.system, world, parts), LearnedParts(parts)
+        walk = _walk(config, world, parts, learned)
+        search = Validation(world, system, val, run, config.data.name, config.seed) if val else None
     load_weights(learned, read_checkpoint(chosen)["state_dict"], "parts.")
     learned.eval()
-    calibrate(world, parts["selector"], system, data.builders["val"].supervision.questions, learned, chosen)
     assert best.best_model_score is not None
-    return system, chosen, float(best.best_model_score)
+    score = train_pictures(config, parts, walk, data, search, metric, float(best.best_model_score), chosen)
+    calibrate(world, parts["selector"], system, data.builders["val"].supervision.questions, learned, chosen)
+    return system, chosen, score
+
+
+def _walk(config: DictConfig, world: World, parts: Mapping[str, Any], learned: LearnedParts) -> GuidedWalk:
+    settings = make(section(config.training.walk), {})
+    return GuidedWalk(learned, parts["texts"], world.text_encoder, objective_texts, settings)
 
 
 def _train(trainer: pl.Trainer, module: VisPathModule, data: QuestionDataModule, resumed: str | None) -> None:

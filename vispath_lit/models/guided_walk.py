@@ -25,12 +25,12 @@ from vispath_lit.models.losses import (
     segment_logsumexp,
 )
 from vispath_lit.models.model import LearnedParts
+from vispath_lit.models.picture_loss import picture_loss
 from vispath_lit.models.ranking import best_first, rank_in_run
 from vispath_lit.models.remembered import remembering
-from vispath_lit.protocols import NeighbourhoodEncoder, TextEncoder, TextProvider
+from vispath_lit.protocols import TextEncoder, TextProvider
 from vispath_lit.types import Analysis, Intents, Paths, Query
 
-FACTS = 0.02  # of the loss of a tail's facts beside that of its list
 ObjectiveTexts = Callable[[Sequence[Query], Sequence[Analysis], Sequence[str]], list[str]]
 
 
@@ -151,53 +151,6 @@ class GuidedWalk:
         result.add("depth", self.settings.depth_weight * depth_cross_entropy(logits, hops))
         result.count("depth_hit", (logits.argmax(dim=1) + 1 == hops).sum(), len(hops))
 
-    def _picture(
-        self, states: HopStates, intents: Intents, seen: Seen, logits: Tensor, result: WalkResult
-    ) -> None:
-        """What the words leave open of a step, the picture should decide by what it tells alone.
-
-        What the words say is a constant here: where they suffice there is nothing to be learned, so that a
-        few hundred pictures that matter are not drowned by thousands that do not.
-        """
-        frontier, scorer = states.frontier, self.parts.edge_scorer
-        if not isinstance(scorer, LearnedEdgeScorer) or intents.relations is None:
-            return
-        device = logits.device
-        question = states.question.to(device)[frontier.paths.state.to(device)]
-        path = frontier.edge_path.to(device)
-        shown = states.accepted.to(device) & seen.there[question]
-        weight = states.weight.to(device) * shown[path]
-        # Facts have a loss of their own; what other neighbourhoods are like takes part in the list.
-        tails = None if seen.odds.shape[1] else seen.tails[question]
-        with torch.no_grad():
-            trusted = scorer.told(frontier, intents.relations, None if tails is None else intents.near)
-            others = logits - trusted
-        told = scorer.told(frontier, seen.relations[question], tails)
-        loss = listwise_cross_entropy(others + told, weight, path, len(frontier.paths))
-        facts = self._tail_facts(states, seen, logits.detach(), weight, scorer.neighbourhood)
-        result.add("picture", self.settings.picture_weight * (loss + FACTS * facts))
-
-    def _tail_facts(
-        self, states: HopStates, seen: Seen, logits: Tensor, weight: Tensor, facts: NeighbourhoodEncoder
-    ) -> Tensor:
-        """Binary cross-entropy of the facts of the step's tail, summed, as far as the logits leave it open.
-
-        A list of a few neighbours says little of what is in a picture; all the facts of the right one do.
-        """
-        gold = states.gold_edge.to(logits.device)
-        rows = torch.nonzero((gold >= 0) & (weight[gold.clamp_min(0)] > 0))[:, 0]
-        if not seen.odds.shape[1] or not len(rows):
-            return seen.odds.sum() * 0.0  # all weights take part in every step, as ddp wants it
-        frontier, edge = states.frontier, gold[rows]
-        path = frontier.edge_path.to(logits.device)
-        whole = segment_logsumexp(logits, path, len(frontier.paths))
-        right = segment_logsumexp(logits.where(weight > 0, -torch.inf), path, len(frontier.paths))
-        left_open = 1.0 - (right - whole)[path[edge]].exp()
-        true = facts.encode(frontier.tail[states.gold_edge[rows.cpu()]])
-        odds = seen.odds[states.question.to(logits.device)[rows]]
-        loss = F.binary_cross_entropy_with_logits(odds, true.to(odds), reduction="none").sum(dim=1)
-        return (left_open * loss).mean()
-
     def _stop(
         self, states: HopStates, intents: Intents, reading: Reading, batch: QuestionBatch, result: WalkResult
     ) -> None:
@@ -233,8 +186,9 @@ class GuidedWalk:
         result.add("edge", settings.edge_weight * by_path + settings.state_weight * by_state)
         hits = listwise_hits(logits.detach(), weight, path, len(frontier.paths))
         result.count(f"edge_hit/{frontier.paths.length + 1}", *hits)
-        if seen is not None:
-            self._picture(states, intents, seen, logits, result)
+        if seen is not None and isinstance(scorer := self.parts.edge_scorer, LearnedEdgeScorer):
+            told = picture_loss(states, intents, seen, logits, scorer)
+            result.add("picture", settings.picture_weight * told)
         return logits.detach().cpu()
 
     def _extended(self, states: HopStates, scores: Tensor, batch: QuestionBatch) -> Tensor:

@@ -14,6 +14,7 @@ from vispath_lit.encoders.precision import choose_dtype
 from vispath_lit.errors import ConfigError
 from vispath_lit.models.backbones.lora import LoraAdapter
 from vispath_lit.models.backbones.precision import products_in, round_products
+from vispath_lit.models.backbones.states import batches, joined
 from vispath_lit.models.frozen import frozen
 from vispath_lit.protocols import ImageEncoder
 from vispath_lit.types import Query
@@ -36,9 +37,10 @@ class MiniLMUpper(nn.Module):
         layers: with an adapter, from the top.
         rank, alpha, dropout: of the adapter on all linear layers of these.
         dtype: `auto` computes in bfloat16 where the processor can. Trained weights and results are float32.
+        batch: texts a forward pass of the upper layers, of about equal length.
 
     Raises:
-        ConfigError: the encoder has no more layers than that.
+        ConfigError: the encoder has no more layers than that, or a batch would be empty.
     """
 
     def __init__(
@@ -51,6 +53,7 @@ class MiniLMUpper(nn.Module):
         alpha: int = 32,
         dropout: float = 0.0,
         dtype: Literal["auto", "float32", "bfloat16"] = "auto",
+        batch: int = 16,
     ) -> None:
         super().__init__()
         _, model = load_minilm(None if folder is None else Path(folder))
@@ -60,6 +63,9 @@ class MiniLMUpper(nn.Module):
                 f"vlm.layers is {layers}; expected 1 to {len(whole.layer) - 1}, as the encoder has "
                 f"{len(whole.layer)}"
             )
+        if batch < 1:
+            raise ConfigError(f"vlm.batch is {batch}; expected at least 1")
+        self.batch = batch
         self.lower = MiniLM(cache_dir, folder, dtype, layers=len(whole.layer) - layers)
         self.dim, self.dtype = self.lower.dim, choose_dtype(dtype)
         model.set_attn_implementation("eager")  # type: ignore[operator]
@@ -75,11 +81,14 @@ class MiniLMUpper(nn.Module):
         device = next(self.adapter.model.parameters()).device
         with frozen():
             states, mask = (x.to(device) for x in self.lower.tokens(texts))
-        if not texts:
-            return states, mask
-        with products_in(self.dtype, device):
-            read = self.adapter.model(states, mask)
-        return read.float(), mask
+        lengths = mask.sum(dim=1)
+        rows = batches(lengths.tolist(), self.batch)
+        parts = []
+        for batch in rows:
+            some = states[batch, : int(lengths[batch].max())], mask[batch, : int(lengths[batch].max())]
+            with products_in(self.dtype, device):
+                parts.append((self.adapter.model(*some).float(), some[1]))
+        return joined(parts, rows, states, self.dim)
 
 
 class Upper(nn.Module):

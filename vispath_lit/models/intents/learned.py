@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import cast
 
 import torch
@@ -110,7 +111,10 @@ class LearnedIntent(nn.Module):
         if image_encoder is not None and image_tokens:
             facts = getattr(neighbourhood, "fact_relation", torch.zeros(0, dtype=torch.long))
             near = 0 if len(facts) or neighbourhood is None else neighbourhood.dim
-            self.picture = PictureReader(image_encoder, width, heads, image_tokens, dropout, facts, near)
+            self._reader = partial(
+                PictureReader, image_encoder, width, heads, image_tokens, dropout, facts, near
+            )
+            self.picture = self._reader()
         self.position = nn.Embedding(DEEPEST + 2, width)
         self.ask = nn.Parameter(torch.randn(width) * 0.1)
         self.decoder = nn.ModuleList(DecoderLayer(width, heads, dropout) for _ in range(layers))
@@ -152,6 +156,10 @@ class LearnedIntent(nn.Module):
     def sees(self) -> bool:
         """Whether pictures make a difference."""
         return bool(self.image_tokens) or self._vlm[0] is not None
+
+    def forget_pictures(self) -> None:
+        """The picture's reader as one that nothing was taught."""
+        self.picture.load_state_dict(self._reader().state_dict())
 
     def forward(self, states: States, reading: Reading | None = None) -> Intents:
         """Intents of P partial paths; `reading` where the questions have been read before."""

@@ -15,6 +15,8 @@ from vispath_lit.models.residual import Correction
 from vispath_lit.protocols import ImageEncoder
 from vispath_lit.types import Query
 
+HEART = 0.5
+"""Dropout of the look at the tail, which has more facts than its picture shows: to be learned by heart."""
 RARE = -4.0
 """Log-odds of a fact before anything is learned: of hundreds an entity has a few."""
 
@@ -84,7 +86,7 @@ class PictureReader(nn.Module):
         width: of relations' vectors and of the attention.
         heads: of the attention.
         questions: put to a picture by each of the two looks.
-        dropout: inside the mixtures.
+        dropout: inside the mixtures; of the tail at least one half.
         facts: `[k]` long, the signed relation of each fact that a neighbourhood tells; empty without any.
         near: k of a neighbourhood that tells something other than facts; 0 without one.
     """
@@ -112,7 +114,7 @@ class PictureReader(nn.Module):
         self.of_relation = nn.Linear(2 * width, width)
         self.register_buffer("facts", facts, persistent=False)
         if told := len(facts) or near:
-            self.tail_look = Look(*looked)
+            self.tail_look = Look(*looked[:-1], max(dropout, HEART))
             self.of_facts = nn.Linear(2 * width, told, bias=bool(near))
         if len(facts):
             self.usual = nn.Parameter(torch.full((told,), RARE))

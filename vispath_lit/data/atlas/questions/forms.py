@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
+from itertools import cycle
 from typing import Any
 
 from vispath_lit.data.atlas.relations import SECTORS
@@ -19,6 +20,10 @@ SIDES = ("upper", "upper right", "right", "lower right", "lower", "lower left", 
 """Where each compass sector is on a map."""
 
 SLOT = "{x}"
+
+BESIDE, STEPS = 7, 3
+"""How many of a sector's everyday words each form of a border, and each move, is spelled out with: so that
+these forms of a border are about as many as its others, and no sort of move outnumbers the rest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +39,9 @@ class Phrases:
         nouns: entity type to noun.
         later: sentences that tell which entity was meant, where the question comes first.
         around: what people say around a question `{x}`.
+        moves: id of a border to sentences that step over it from `{x}`, which is known by then.
+        starts: sentences that say where a walk starts.
+        ends: questions for where the last step has led.
     """
 
     of: Mapping[str, tuple[str, ...]]
@@ -44,6 +52,9 @@ class Phrases:
     nouns: Mapping[str, str]
     later: tuple[str, ...]
     around: tuple[str, ...]
+    moves: Mapping[str, tuple[str, ...]]
+    starts: tuple[str, ...]
+    ends: tuple[str, ...]
 
 
 @cache
@@ -54,10 +65,15 @@ def phrases(*, wide: bool = False) -> Phrases:
         wide: with those that only train_wide has, behind all others.
     """
     relations, pictures = _forms("phrases", wide), _forms("pictures", wide)
-    border = relations.pop("borders")
+    border, beside, ways, walk = (relations.pop(part, {}) for part in ("borders", "beside", "ways", "moves"))
+    moves: dict[str, tuple[str, ...]] = {}
     for sector, side in zip(SECTORS, SIDES, strict=True):
         slots = {"{dn}": sector + "ern", "{d}": sector, "{side}": side}
-        relations[f"borders_{sector}"] = {part: _filled(border[part], slots) for part in ("of", "ask")}
+        lists = {"{beside}": beside.get(sector, []), "{way}": ways.get(sector, [])}
+        relations[f"borders_{sector}"] = {
+            part: _filled(_spelled(border[part], lists, BESIDE), slots) for part in ("of", "ask")
+        }
+        moves[f"borders_{sector}"] = tuple(_filled(_spelled(walk.get("go", []), lists, STEPS), slots))
     lead, nouns = pictures.pop("lead"), pictures.pop("nouns")
     later, around = (pictures.pop(name, {"forms": []})["forms"] for name in ("later", "around"))
     return Phrases(
@@ -69,7 +85,26 @@ def phrases(*, wide: bool = False) -> Phrases:
         nouns=nouns,
         later=tuple(later),
         around=tuple(around),
+        moves=moves,
+        starts=tuple(walk.get("start", [])),
+        ends=tuple(walk.get("end", [])),
     )
+
+
+def _spelled(forms: Sequence[str], lists: Mapping[str, Sequence[str]], share: int) -> list[str]:
+    """The forms, those around a slot that stands for a list of words once for each of `share` words of it.
+
+    The words are dealt out in rotation: the next form goes on where the one before has stopped.
+    """
+    decks = {slot: cycle(words) for slot, words in lists.items()}
+    spelled: list[str] = []
+    for form in forms:
+        slot = next((slot for slot in decks if slot in form), None)
+        if slot is None:
+            spelled.append(form)
+        else:
+            spelled.extend(form.replace(slot, next(decks[slot])) for _ in range(share))
+    return spelled
 
 
 def _filled(forms: Sequence[str], slots: Mapping[str, str]) -> list[str]:

@@ -3,7 +3,8 @@
 The start is named by what its picture shows, every middle relation becomes a noun phrase around the
 phrase before it, and the last relation becomes the question. Four things vary: the forms of the
 relations, how the start is introduced, whether the question is one sentence or several, and, in train_wide
-only, whether what is asked comes first and what people say around it.
+only, whether what is asked comes first, what people say around it, and whether borders are told as the steps
+of a walk over the map.
 """
 
 from __future__ import annotations
@@ -18,6 +19,9 @@ from vispath_lit.data.atlas.questions.forms import FIVE, KEPT, SLOT, phrases
 
 LONG = 6
 """A phrase of more words than this is never put in the middle of a clause."""
+
+WALK, ARRIVE = 0.5, 0.25
+"""How often train_wide tells a border as a step: one that ends a sentence, and one that ends the question."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +81,10 @@ class Writer:
         else:
             subject = self._pick(self._phrases.show[kind])
         for hop in range(len(relations) - 1):
+            if hop + 1 in frame.pauses and self._steps(relations[hop], WALK):
+                sentences += self._walk(relations[hop], subject, types[hop:], known=hop in frame.pauses)
+                subject = self.that(types[hop + 1])
+                continue
             subject = self._of(relations[hop], subject, types[hop + 1])
             if hop + 1 in frame.pauses:
                 sentences.append(self._pick(self._phrases.lead).replace(SLOT, subject))
@@ -84,6 +92,10 @@ class Writer:
         if frame.asked_first:
             meant = self._any(self._phrases.later).replace(SLOT, subject)
             sentences = [self._ask(relations[-1], self.certain(types[-2]), types[-1]), *sentences, meant]
+        elif sentences and self._steps(relations[-1], ARRIVE):
+            known = len(relations) - 1 in frame.pauses
+            sentences += self._walk(relations[-1], subject, types[-2:], known=known)
+            sentences.append(self._any(self._phrases.ends).replace("{t}", self._phrases.nouns[types[-1]]))
         else:
             sentences.append(self._ask(relations[-1], subject, types[-1]))
         text = " ".join(capital(s) for s in sentences)
@@ -111,6 +123,21 @@ class Writer:
         if first:
             pauses -= {hops - 1}
         return Frame(told, pauses, bool(first), bool(chatty))
+
+    def _steps(self, relation: str, chance: float) -> bool:
+        """Whether to tell a relation as a step; nothing is drawn but for the borders of train_wide."""
+        return self._wide and relation in self._phrases.moves and bool(self._rng.random() < chance)
+
+    def _walk(self, relation: str, subject: str, types: Sequence[str], *, known: bool) -> list[str]:
+        """A step over a border, with a sentence before it that puts the walker there unless one has.
+
+        Args:
+            types: of the subject, and of what lies over the border.
+            known: whether the sentence before has led to the subject.
+        """
+        start = [] if known else [self._any(self._phrases.starts).replace(SLOT, subject)]
+        step = self._any(self._phrases.moves[relation])
+        return [*start, fill(step, self.that(types[0]), self._phrases.nouns[types[1]])]
 
     def _of(self, relation: str, subject: str, type_: str) -> str:
         form = self._pick(fitting(self._phrases.of[relation], subject))

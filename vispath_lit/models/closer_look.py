@@ -1,0 +1,130 @@
+"""A closer look at pictures, after the walk: beside finished words the picture's reader is taught anew.
+
+While words are learned they leave most steps open, and the few hundred pictures that decide one are drowned
+by thousands that do not; by the time that words are finished, those few have been learned by heart. So the
+reader begins again, with those questions alone that nothing but a picture tells apart.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import nn
+from torch.nn.utils import clip_grad_norm_
+from torch.optim import AdamW
+
+from vispath_lit.data.states import QuestionBatch
+from vispath_lit.errors import ConfigError, at_least
+from vispath_lit.models.guided_walk import GuidedWalk
+from vispath_lit.models.intents.learned import LearnedIntent
+from vispath_lit.progress import track
+from vispath_lit.types import Question
+
+DrawBatch = Callable[[Sequence[int], Sequence[int]], QuestionBatch]
+
+
+@dataclass(frozen=True, slots=True)
+class CloserLook:
+    """How the picture's reader is taught anew.
+
+    Attributes:
+        passes: over the questions that a picture decides; 0 leaves the reader as it is.
+        batch: questions a step.
+        lr: highest learning rate of AdamW; it falls as a cosine.
+        weight_decay: of AdamW.
+        beam_share: share of the questions that meet the model's own distractors.
+    """
+
+    passes: int = 8
+    batch: int = 32
+    lr: float = 1e-3
+    weight_decay: float = 0.01
+    beam_share: float = 0.8
+
+    def __post_init__(self) -> None:
+        at_least(0, "training.closer_look", passes=self.passes)
+        at_least(1, "training.closer_look", batch=self.batch)
+        if not 0 < self.lr < math.inf or not 0 <= self.weight_decay < math.inf:
+            raise ConfigError(
+                f"training.closer_look.lr is {self.lr} and weight_decay {self.weight_decay}; "
+                "expected above 0 and not below 0"
+            )
+        if not 0 <= self.beam_share <= 1:
+            raise ConfigError(
+                f"training.closer_look.beam_share is {self.beam_share}; expected a share from 0 to 1"
+            )
+
+
+def decided_by_pictures(questions: Sequence[Question]) -> list[int]:
+    """Rows of the questions with a picture that equal another in words and start, but not in gold paths."""
+    alike: dict[tuple[str, str | None], list[int]] = {}
+    for row, question in enumerate(questions):
+        if question.image is not None and question.gold_paths:
+            alike.setdefault((question.text, question.topic_entity), []).append(row)
+    return sorted(
+        row for rows in alike.values() if len({questions[row].gold_paths for row in rows}) > 1 for row in rows
+    )
+
+
+def look_closer(
+    walk: GuidedWalk,
+    intent: LearnedIntent,
+    draw: DrawBatch,
+    rows: Sequence[int],
+    settings: CloserLook,
+    seed: int,
+) -> None:
+    """Trains the picture's reader anew, all other parts being as in the search.
+
+    Args:
+        walk: gives the losses of edges and of pictures.
+        intent: has the reader.
+        draw: makes a batch of the questions at rows, from a seed.
+        rows: of the questions that a picture decides.
+        seed: of order and samples; the same one gives the same weights.
+    """
+    rng = np.random.default_rng(seed)
+    orders = [rng.permutation(np.asarray(rows, dtype=np.int64)) for _ in range(settings.passes)]
+    batches = [
+        (number, order[low : low + settings.batch].tolist())
+        for number, order in enumerate(orders)
+        for low in range(0, len(order), settings.batch)
+    ]
+    with only(intent.picture, walk.parts), torch.random.fork_rng():
+        torch.manual_seed(seed)
+        intent.forget_pictures()
+        weights = list(intent.picture.parameters())
+        optimizer = AdamW(weights, settings.lr, betas=(0.9, 0.98), weight_decay=settings.weight_decay)
+        for step, (number, some) in enumerate(track(batches, "a closer look at pictures")):
+            optimizer.param_groups[0]["lr"] = settings.lr * rate(step, len(batches))
+            walk.parts.begin_step(step)
+            losses = walk.run(draw(some, [seed, number]), settings.beam_share).losses
+            optimizer.zero_grad()
+            (losses["edge"] + losses["picture"]).backward()  # type: ignore[no-untyped-call]
+            clip_grad_norm_(weights, 1.0)
+            optimizer.step()
+
+
+def rate(step: int, steps: int) -> float:
+    """The learning rate's factor: a short rise, then half a cosine down to nothing."""
+    warm = max(1, steps // 20)
+    return min(1.0, (step + 1) / warm) * 0.5 * (1 + math.cos(math.pi * step / steps))
+
+
+@contextmanager
+def only(reader: nn.Module, parts: nn.Module) -> Iterator[None]:
+    """Within it the reader alone is trained: the other parts of `parts` are frozen and without dropout."""
+    before = {weight: weight.requires_grad for weight in parts.parameters()}
+    parts.requires_grad_(False).eval()
+    reader.requires_grad_(True).train()
+    try:
+        yield
+    finally:
+        parts.eval()
+        for weight, trained in before.items():
+            weight.requires_grad_(trained)
