@@ -18,7 +18,7 @@ from vispath_lit.launch.record import read_metrics
 from vispath_lit.launch.train import train
 from vispath_lit.progress import console
 
-RUNS = [(hops, protocol) for hops in (2, 3) for protocol in ("random", "start_disjoint")]
+RUNS = [(hops, protocol) for protocol in ("random", "start_disjoint") for hops in (2, 3)]
 
 
 def main() -> None:
@@ -27,7 +27,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("outputs/pathquestion"), help="where the runs go")
     parser.add_argument("--seeds", type=int, default=5, help="0, 1, ... up to this many")
     parser.add_argument("overrides", nargs="*", help="of train.py, for every run")
-    chosen = parser.parse_args()
+    chosen = parser.parse_intermixed_args()
     table = Table(title="PathQuestion, start given: Hits@1, mean and deviation over seeds")
     for name in ("hops", "split", "seeds", "fixed", "learned", "least"):
         table.add_column(name, justify="right")

@@ -132,7 +132,8 @@ def test_a_run_that_is_killed_in_its_closer_look_ends_as_an_undisturbed_one(
     twin = {**of_moon["p05"], "id": "twin", "question": of_moon["p01"]["question"]}
     with (planets / "questions.jsonl").open("a", encoding="utf8") as file:
         file.write(json.dumps(twin) + "\n")
-    pictures = ["parts.intent.image_tokens=2", f"data.questions={planets / 'questions.jsonl'}"]
+    pictures = ["parts.intent.image_tokens=2", "training.closer_look.batch=2"]
+    pictures += [f"data.questions={planets / 'questions.jsonl'}"]
     whole, killed, resumed = (
         tmp_path / "outputs" / "train" / name for name in ("whole", "killed", "resumed")
     )

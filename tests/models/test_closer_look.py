@@ -78,14 +78,16 @@ def test_questions_that_pictures_tell_apart_have_words_and_start_in_common() -> 
 
     questions = [
         question("shown", "e0", "e1"),
-        question("shown", "e1", "e2"),  # another start
-        question("named", "e0", "e2"),  # other words
-        question("shown", "e0", "e2"),  # the first one's twin
+        question("shown", "e1", "e2", "b.png"),  # another start
+        question("named", "e0", "e2", "b.png"),  # other words
+        question("shown", "e0", "e2", "b.png"),  # the first one's twin
         question("lone", "e0", "e1"),
         question("lone", "e0", "e1", "b.png"),  # the same path
+        question("ours", "e0", "e1"),
+        question("ours", "e0", "e2"),  # the same picture
         question("blind", "e0", "e1", None),
         question("blind", "e0", "e2", None),
-        Question(id="no gold", text="shown", image=Path("a.png"), topic_entity="e0"),
+        Question(id="no gold", text="shown", image=Path("b.png"), topic_entity="e0"),
     ]
     assert decided_by_pictures(questions) == [0, 3]
 

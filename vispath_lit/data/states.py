@@ -42,7 +42,7 @@ class StateSettings:
             relations count evenly.
         unknown: whether the only edge of a relation that no accepted path walks, either way, is a candidate
             too. With it the model learns that such a relation is never right. One of several such edges is a
-            candidate in any case: no question with one answer walks it.
+            candidate in any case: a question with one answer does not end there.
         inverse, hub_cap, backtrack: as in the search; see `kg.frontier.expand`.
     """
 
@@ -96,7 +96,7 @@ class QuestionBatch:
         analyses: B analyses.
         hops: `[B]` long, the depth to predict.
         lengths: `[B]` long, hops of the drawn path.
-        walked: `[2R]` bool, the signed relations that are candidates; all of them where None.
+        walked: `[2R]` bool, the signed relations whose lone edges are candidates; all of them where None.
     """
 
     def __init__(

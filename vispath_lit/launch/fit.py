@@ -34,6 +34,7 @@ from vispath_lit.launch.questions import split_questions
 from vispath_lit.launch.validation import Validation
 from vispath_lit.launch.values import check_values, first_line
 from vispath_lit.launch.warm import warm
+from vispath_lit.models.closer_look import CloserLook
 from vispath_lit.models.guided_walk import GuidedWalk
 from vispath_lit.models.model import LearnedParts
 from vispath_lit.models.module import VisPathModule
@@ -55,6 +56,7 @@ def fit(
         CheckpointError: `ckpt_path` cannot be resumed.
     """
     learned = LearnedParts(parts)
+    closer: CloserLook = make(section(config.training.closer_look), {})
     if not config.training.residual_init and config.ckpt_path is None:
         start_at_random(learned)
     with in_turn():
@@ -72,6 +74,11 @@ def fit(
     kept = [best, last, RandomStates(), Provenance(plain(config), world)]
     trainer = _trainer(config, [*kept, *([search] if search else [])], run)
     _train(trainer, module, data, resumed)
+    if not best.best_model_path:
+        raise ConfigError(
+            "training ended before its first validation, so that nothing was kept: let trainer.max_epochs, "
+            "trainer.max_steps, trainer.val_check_interval and limit_val_batches leave room for one"
+        )
     chosen = Path(best.best_model_path)
     if isinstance(trainer.strategy, Divided):  # what was divided stays so
         parts = make_parts(config.parts, world)
@@ -81,7 +88,11 @@ def fit(
     load_weights(learned, read_checkpoint(chosen)["state_dict"], "parts.")
     learned.eval()
     assert best.best_model_score is not None
-    score = train_pictures(config, parts, walk, data, search, metric, float(best.best_model_score), chosen)
+    score = float(best.best_model_score)
+    if search is not None:
+        device, anew = trainer.strategy.root_device, config.training.residual_init
+        found = train_pictures(closer, parts, walk, data, search, metric, chosen, device, config.seed, anew)
+        score = score if found is None else found
     calibrate(world, parts["selector"], system, data.builders["val"].supervision.questions, learned, chosen)
     return system, chosen, score
 

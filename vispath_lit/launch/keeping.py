@@ -1,6 +1,7 @@
 """What training keeps so that a killed run, taken up again, ends at the bits of an undisturbed one.
 
 checkpoints/best.ckpt    the best weights so far
+checkpoints/walk.ckpt    the same before what comes after the walk has changed them (`launch/pictures.py`)
 checkpoints/last.ckpt    weights and everything else that the next step depends on, never half-written
 """
 
@@ -19,7 +20,7 @@ from vispath_lit.errors import CheckpointError
 from vispath_lit.processes import count, gathered, is_first, rank
 from vispath_lit.whole import whole_file
 
-BEST, LAST = "best.ckpt", "last.ckpt"
+BEST, WALK, LAST = "best.ckpt", "walk.ckpt", "last.ckpt"
 
 
 class Best(ModelCheckpoint):
@@ -32,9 +33,14 @@ class Best(ModelCheckpoint):
 
     def __init__(self, folder: Path, monitor: str, resumed: str | None = None) -> None:
         super().__init__(
-            dirpath=folder, filename="best", monitor=monitor, mode="max", enable_version_counter=False
+            dirpath=folder,
+            filename="best",
+            monitor=monitor,
+            mode="max",
+            enable_version_counter=False,
+            save_on_train_epoch_end=False,  # but with the validation, before `Last` keeps what is the best
         )
-        self.before = None if resumed is None else Path(resumed).with_name(BEST)
+        self.before = None if resumed is None else best_of_walk(Path(resumed).parent)
         self.file = folder / BEST
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
@@ -48,12 +54,24 @@ class Best(ModelCheckpoint):
         ):
             return
         if is_first() and self.before.resolve() != self.file.resolve():
-            with whole_file(self.file) as partial:
-                shutil.copyfile(self.before, partial)
+            copy_whole(self.before, self.file)
+            self.file.with_name(WALK).unlink(missing_ok=True)  # a later epoch may be the better one
         name = str(self.file)
         self.best_model_score, self.kth_value = score, score
         self.best_model_path, self.kth_best_model_path = name, name
         self.best_k_models = {name: score}
+
+
+def best_of_walk(folder: Path) -> Path:
+    """The best weights of a walk, to which its score belongs."""
+    walk = folder / WALK
+    return walk if walk.is_file() else folder / BEST
+
+
+def copy_whole(source: Path, target: Path) -> None:
+    """Copies a file, whole or not at all."""
+    with whole_file(target) as partial:
+        shutil.copyfile(source, partial)
 
 
 class Last(Checkpoint):

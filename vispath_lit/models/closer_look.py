@@ -1,7 +1,7 @@
 """A closer look at pictures, after the walk: beside finished words the picture's reader is taught anew.
 
-While words are learned they leave most steps open, and the few hundred pictures that decide one are drowned
-by thousands that do not; by the time that words are finished, those few have been learned by heart. So the
+While words are learned they leave most steps open, and the few pictures that decide one are drowned by the
+many that do not; by the time that words are finished, those few have been learned by heart. So the
 reader begins again, with those questions alone that nothing but a picture tells apart.
 """
 
@@ -22,6 +22,7 @@ from vispath_lit.data.states import QuestionBatch
 from vispath_lit.errors import ConfigError, at_least
 from vispath_lit.models.guided_walk import GuidedWalk
 from vispath_lit.models.intents.learned import LearnedIntent
+from vispath_lit.models.residual import start_at_random
 from vispath_lit.progress import track
 from vispath_lit.types import Question
 
@@ -35,7 +36,7 @@ class CloserLook:
     Attributes:
         passes: over the questions that a picture decides; 0 leaves the reader as it is.
         batch: questions a step.
-        lr: highest learning rate of AdamW; it falls as a cosine.
+        lr: highest learning rate of AdamW, after a twentieth of the steps; it then falls as a cosine.
         weight_decay: of AdamW.
         beam_share: share of the questions that meet the model's own distractors.
     """
@@ -61,13 +62,20 @@ class CloserLook:
 
 
 def decided_by_pictures(questions: Sequence[Question]) -> list[int]:
-    """Rows of the questions with a picture that equal another in words and start, but not in gold paths."""
+    """Rows of the questions that equal another in words and start, but not in picture and gold paths."""
     alike: dict[tuple[str, str | None], list[int]] = {}
     for row, question in enumerate(questions):
         if question.image is not None and question.gold_paths:
             alike.setdefault((question.text, question.topic_entity), []).append(row)
-    return sorted(
-        row for rows in alike.values() if len({questions[row].gold_paths for row in rows}) > 1 for row in rows
+    return sorted(row for rows in alike.values() for row in rows if _has_twin(questions, row, rows))
+
+
+def _has_twin(questions: Sequence[Question], row: int, rows: Sequence[int]) -> bool:
+    """Whether one of the questions at `rows` has another picture and other gold paths than that at `row`."""
+    mine = questions[row]
+    return any(
+        questions[other].image != mine.image and set(questions[other].gold_paths) != set(mine.gold_paths)
+        for other in rows
     )
 
 
@@ -78,6 +86,7 @@ def look_closer(
     rows: Sequence[int],
     settings: CloserLook,
     seed: int,
+    residual_init: bool = True,
 ) -> None:
     """Trains the picture's reader anew, all other parts being as in the search.
 
@@ -86,7 +95,8 @@ def look_closer(
         intent: has the reader.
         draw: makes a batch of the questions at rows, from a seed.
         rows: of the questions that a picture decides.
-        seed: of order and samples; the same one gives the same weights.
+        seed: of weights, order and samples; the same one gives the same reader.
+        residual_init: whether what the words trust of a picture begins at zero, as all corrections do.
     """
     rng = np.random.default_rng(seed)
     orders = [rng.permutation(np.asarray(rows, dtype=np.int64)) for _ in range(settings.passes)]
@@ -95,14 +105,16 @@ def look_closer(
         for number, order in enumerate(orders)
         for low in range(0, len(order), settings.batch)
     ]
-    with only(intent.picture, walk.parts), torch.random.fork_rng():
+    device = intent.ask.device
+    with only(intent.picture, walk.parts), torch.random.fork_rng([device] if device.type == "cuda" else []):
         torch.manual_seed(seed)
         intent.forget_pictures()
+        if not residual_init:
+            start_at_random(intent.picture)
         weights = list(intent.picture.parameters())
         optimizer = AdamW(weights, settings.lr, betas=(0.9, 0.98), weight_decay=settings.weight_decay)
         for step, (number, some) in enumerate(track(batches, "a closer look at pictures")):
             optimizer.param_groups[0]["lr"] = settings.lr * rate(step, len(batches))
-            walk.parts.begin_step(step)
             losses = walk.run(draw(some, [seed, number]), settings.beam_share).losses
             optimizer.zero_grad()
             (losses["edge"] + losses["picture"]).backward()  # type: ignore[no-untyped-call]

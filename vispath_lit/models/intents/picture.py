@@ -15,7 +15,7 @@ from vispath_lit.models.residual import Correction
 from vispath_lit.protocols import ImageEncoder
 from vispath_lit.types import Query
 
-HEART = 0.5
+TAIL_DROPOUT = 0.5
 """Dropout of the look at the tail, which has more facts than its picture shows: to be learned by heart."""
 RARE = -4.0
 """Log-odds of a fact before anything is learned: of hundreds an entity has a few."""
@@ -76,8 +76,8 @@ class PictureReader(nn.Module):
     """Tells of a step which relation is walked and what its tail is like; the words tell what of it counts.
 
     A few hundred pictures decide a step of a walk: too few to learn to see from the walk's losses alone. So
-    the picture also has losses of its own (`GuidedWalk`). What it tells adds to the logits of the edges as
-    far as the intent trusts it: which relations count, and which relations' facts, the words tell.
+    the picture also has losses of its own (`models/picture_loss.py`). What it tells adds to the logits of the
+    edges as far as the intent trusts it: which relations count, and which relations' facts, the words tell.
 
     Relation and tail are looked at apart: a shared look learns arrows worse, as all the facts of whatever
     lies behind an arrow are learned by heart with it. An image encoder without cells is one cell.
@@ -114,7 +114,7 @@ class PictureReader(nn.Module):
         self.of_relation = nn.Linear(2 * width, width)
         self.register_buffer("facts", facts, persistent=False)
         if told := len(facts) or near:
-            self.tail_look = Look(*looked[:-1], max(dropout, HEART))
+            self.tail_look = Look(*looked[:-1], max(dropout, TAIL_DROPOUT))
             self.of_facts = nn.Linear(2 * width, told, bias=bool(near))
         if len(facts):
             self.usual = nn.Parameter(torch.full((told,), RARE))
