@@ -30,6 +30,7 @@ from vispath_lit.launch.keeping import Best, Last, RandomStates
 from vispath_lit.launch.link import link
 from vispath_lit.launch.parts import World, make, make_parts, make_system, section
 from vispath_lit.launch.pictures import train_pictures
+from vispath_lit.launch.placing import place
 from vispath_lit.launch.questions import split_questions
 from vispath_lit.launch.validation import Validation
 from vispath_lit.launch.values import check_values, first_line
@@ -87,11 +88,12 @@ def fit(
         search = Validation(world, system, val, run, config.data.name, config.seed) if val else None
     load_weights(learned, read_checkpoint(chosen)["state_dict"], "parts.")
     learned.eval()
+    place(parts, config.device)  # Lightning has left them on the processor
     assert best.best_model_score is not None
     score = float(best.best_model_score)
     if search is not None:
-        device, anew = trainer.strategy.root_device, config.training.residual_init
-        found = train_pictures(closer, parts, walk, data, search, metric, chosen, device, config.seed, anew)
+        anew = config.training.residual_init
+        found = train_pictures(closer, parts, walk, data, search, metric, chosen, config.seed, anew)
         score = score if found is None else found
     calibrate(world, parts["selector"], system, data.builders["val"].supervision.questions, learned, chosen)
     return system, chosen, score

@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from vispath_lit.data.datamodule import QuestionDataModule
 from vispath_lit.evaluation.evaluator import Evaluation
 from vispath_lit.launch.checkpoint import save_weights
@@ -44,7 +42,6 @@ def train_pictures(
     search: Validation,
     metric: str,
     checkpoint: Path,
-    device: torch.device,
     seed: int,
     residual_init: bool = True,
 ) -> float | None:
@@ -55,7 +52,6 @@ def train_pictures(
     Args:
         metric: of val; neither all questions nor those that a picture decides may lose by it.
         checkpoint: has the weights of the walk, and takes up what is kept; the former are then `walk.ckpt`.
-        device: to train on.
         residual_init: as the other parts have begun.
 
     Returns:
@@ -67,8 +63,6 @@ def train_pictures(
     rows = decided_by_pictures(builder.supervision.questions)
     if len(rows) < settings.batch or not isinstance(parts["edge_scorer"], LearnedEdgeScorer):
         return None
-    home = intent.ask.device
-    walk.parts.to(device)
     before, walked = _score(search, metric), deepcopy(intent.picture.state_dict())
     if is_first():
         look_closer(walk, intent, builder.batch, rows, settings, seed, residual_init)
@@ -79,7 +73,6 @@ def train_pictures(
     console.print(words if kept else f"{words}, so it is undone", highlight=False, soft_wrap=True)
     if not kept:
         intent.picture.load_state_dict(walked)
-    walk.parts.to(home)
     if kept and is_first():
         copy_whole(checkpoint, checkpoint.with_name(WALK))
         save_weights(walk.parts, checkpoint)

@@ -11,6 +11,7 @@ from torch import nn
 from vispath_lit.errors import CheckpointError
 from vispath_lit.launch.checkpoint import load_weights, of_parts
 from vispath_lit.launch.parts import World, make_parts, make_system, parts_of
+from vispath_lit.launch.placing import place
 from vispath_lit.protocols import System, Trainable
 
 
@@ -19,6 +20,7 @@ def build_system(config: DictConfig, world: World, content: dict[str, Any] | Non
 
     Raises:
         CheckpointError: learned parts without a checkpoint, or a checkpoint without learned parts.
+        ConfigError: a `device` that is not there.
     """
     parts = make_parts(config.parts, world, parts_of(config.system, config.parts))
     system = make_system(config.system, world, parts)
@@ -36,6 +38,7 @@ def build_system(config: DictConfig, world: World, content: dict[str, Any] | Non
     if isinstance(system, Trainable) and content is not None:
         load_weights(system.weights, content["state_dict"], "system.")
     learned.eval()
+    place(parts, config.device)
     return system
 
 

@@ -21,6 +21,7 @@ from vispath_lit.launch.checkpoint import (
 from vispath_lit.launch.fit import fit
 from vispath_lit.launch.fit_system import fit_system
 from vispath_lit.launch.parts import World, make_parts, make_system, make_world, parts_of
+from vispath_lit.launch.placing import chosen_device, place
 from vispath_lit.launch.record import RunRecord
 from vispath_lit.launch.system import learned_of
 from vispath_lit.launch.testing import evaluate_systems
@@ -41,6 +42,7 @@ def train(config: DictConfig) -> float | None:
         VisPathError: whatever the user can mend, in one line.
     """
     check_run(config)
+    chosen_device(config.device)  # told before hours of training
     pl.seed_everything(config.seed, workers=True, verbose=False)
     record = RunRecord(config.run_dir)
     with in_turn():
@@ -56,6 +58,8 @@ def train(config: DictConfig) -> float | None:
         system, chosen, score = fit(config, world, parts, system, record.folder)
     elif chosen is None:
         raise ConfigError("fit=false tests a trained system: say which with ckpt_path=PATH")
+    else:
+        place(parts, config.device)
     fixed = None
     if config.compare_fixed and not isinstance(system, Trainable):  # a rival has no fixed twin
         with in_turn():

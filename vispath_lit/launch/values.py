@@ -31,6 +31,7 @@ _TEXT_OR_NULL: Rule = ("a path, or null", lambda v: v is None or _TEXT[1](v))
 RULES: dict[str, Rule] = {
     "seed": ("a whole number from 0 to 4294967295", lambda v: _whole(v, 0, SEED_LIMIT)),
     "threads": _POSITIVE_OR_NULL,
+    "device": ("auto, cpu, cuda or the like", _TEXT[1]),
     "data.split": _TEXT,
     "data.limit": _POSITIVE_OR_NULL,
     "data.train_limit": _POSITIVE_OR_NULL,
