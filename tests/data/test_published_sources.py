@@ -111,6 +111,14 @@ def test_infoseek_with_and_without_its_entities(toy_graph: KnowledgeGraph, place
     assert second.meta["scoring"] == {"kind": "range", "ranges": [[0.9, 1.1]]}
 
 
+def test_two_questions_of_one_id_are_both_named(toy_graph: KnowledgeGraph, place: Path) -> None:
+    write_lines(place / "val.jsonl", [*INFOSEEK, INFOSEEK[0]])
+    with pytest.raises(
+        DataError, match=r"val\.jsonl: question 3 has the id 'a' of question 1; ids are unique"
+    ):
+        source(InfoSeek, toy_graph, place, test="val.jsonl").questions("test")
+
+
 def test_a_number_without_a_range_has_a_tolerance(toy_graph: KnowledgeGraph, place: Path) -> None:
     write_lines(place / "val.jsonl", [INFOSEEK[1] | {"answer_eval": [{"wikidata": -10}]}])
     (one,) = source(InfoSeek, toy_graph, place, test="val.jsonl").questions("test")

@@ -119,11 +119,13 @@ class GroundedSource(ABC):
         found = list(self.read(file, split))
         if not found:
             raise DataError(f"{file}: no question in the file")
-        seen: set[str] = set()
-        for one in found:
-            if one.question.id in seen:
-                raise DataError(f"{file}: id {one.question.id!r} is used twice; ids are unique")
-            seen.add(one.question.id)
+        seen: dict[str, int] = {}
+        for number, one in enumerate(found, 1):
+            if (before := seen.setdefault(one.question.id, number)) != number:
+                raise DataError(
+                    f"{file}: question {number} has the id {one.question.id!r} of question {before}; "
+                    "ids are unique"
+                )
         if self.images is not None:
             pictures = [one.question.image for one in found]
             missing = sum(1 for file in pictures if file is None or not is_there(file))
