@@ -66,3 +66,10 @@ def test_a_stage_of_another_version_begins_anew(tmp_path: Path, older: bool, par
     assert importer.parsed == parsed
     assert len(list(stage.shards("entities"))) == 1
     assert stage.tally.read == {"entities": 2}
+
+
+def test_a_long_name_leaves_room_for_the_stage(tmp_path: Path) -> None:
+    importer = Entities()
+    stages = [filled(tmp_path / ("s" * 249 + end), importer) for end in ("one", "one", "two")]
+    assert importer.parsed == 2  # the second one takes up what the first one has parsed
+    assert len({stage.folder for stage in stages}) == 2

@@ -9,6 +9,7 @@ at any moment the stage is as after some whole unit.
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -19,6 +20,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import xxhash
 from filelock import FileLock, Timeout
 from numpy.typing import NDArray
 
@@ -30,6 +32,7 @@ from vispath_lit.kg.staging.tally import Tally
 from vispath_lit.progress import tell, track
 
 STATE = "state.json"
+LONGEST = 200  # bytes of a name; file systems have room for 255
 FORMAT = 2  # Raised whenever equal sources are cut into other units.
 
 
@@ -46,7 +49,10 @@ class Stage:
 
     @property
     def folder(self) -> Path:
-        return self.target.with_name(f".{self.target.name}.import")
+        name = self.target.name
+        if len(os.fsencode(name)) > LONGEST:  # a prefix and a digest leave room for what is put around them
+            name = f"{name[:50]}.{xxhash.xxh3_64_hexdigest(os.fsencode(name))}"
+        return self.target.with_name(f".{name}.import")
 
     def __enter__(self) -> Stage:
         self.folder.mkdir(parents=True, exist_ok=True)
