@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
-import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from twin_planets import with_twins
 
 from vispath_lit.errors import ConfigError
 from vispath_lit.launch import pictures
@@ -18,23 +17,13 @@ from vispath_lit.launch.keeping import best_of_walk
 from vispath_lit.launch.train import train
 from vispath_lit.launch.validation import Validation
 
-PLANETS = Path(__file__).parents[2] / "examples" / "planets"
 READER = "parts.intent.picture."
 TOLD = "a closer look at 2 questions"
 
 
 @pytest.fixture(scope="module")
 def planets(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The planets with two questions more in train and in val, which a picture alone tells apart."""
-    folder = Path(shutil.copytree(PLANETS, tmp_path_factory.mktemp("twins") / "planets"))
-    asked = [json.loads(line) for line in (folder / "questions.jsonl").read_text("utf8").splitlines()]
-    of_moon = {question["id"]: question for question in asked if question["topic_entity"] == "moon"}
-    with (folder / "questions.jsonl").open("a", encoding="utf8") as file:
-        for split in ("train", "val"):
-            for name in ("p01", "p05"):
-                twin = {"id": f"{split} {name}", "question": f"What is at the end, {split}?", "split": split}
-                file.write(json.dumps({**of_moon[name], **twin}) + "\n")
-    return folder
+    return with_twins(tmp_path_factory.mktemp("twins"))
 
 
 def run(planets: Path, folder: Path, *overrides: str) -> tuple[float | None, dict[str, Any]]:

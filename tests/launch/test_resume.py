@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import os
-import shutil
 import signal
 from collections.abc import Callable, Iterator
 from multiprocessing import get_context
@@ -14,6 +12,7 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor
+from twin_planets import with_twins
 
 from vispath_lit.errors import CheckpointError
 from vispath_lit.evaluation.summary import without_cost
@@ -126,12 +125,7 @@ def test_a_run_that_is_killed_in_its_closer_look_ends_as_an_undisturbed_one(
     tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    planets = Path(shutil.copytree(PLANETS, tmp_path / "planets"))
-    asked = [json.loads(line) for line in (planets / "questions.jsonl").read_text("utf8").splitlines()]
-    of_moon = {question["id"]: question for question in asked if question["topic_entity"] == "moon"}
-    twin = {**of_moon["p05"], "id": "twin", "question": of_moon["p01"]["question"]}
-    with (planets / "questions.jsonl").open("a", encoding="utf8") as file:
-        file.write(json.dumps(twin) + "\n")
+    planets = with_twins(tmp_path)
     pictures = ["parts.intent.image_tokens=2", "training.closer_look.batch=2"]
     pictures += [f"data.questions={planets / 'questions.jsonl'}"]
     whole, killed, resumed = (

@@ -10,6 +10,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from twin_planets import with_twins
 
 from vispath_lit.evaluation.summary import without_cost
 from vispath_lit.launch.config import load_config
@@ -17,11 +18,10 @@ from vispath_lit.launch.evaluate import evaluate_run
 from vispath_lit.launch.record import read_metrics
 
 ROOT = Path(__file__).parents[2]
-PLANETS = ROOT / "examples" / "planets"
-DATA = ["data=custom", f"data.graph={PLANETS / 'graph'}", f"data.questions={PLANETS / 'questions.jsonl'}"]
-DATA += ["parts/texts=exact", "system.batch_size=1"]
-TRAIN = [*DATA, "parts/texts@fixed.texts=exact", "compare_fixed=false", "logger=none", "trainer.max_epochs=1"]
+TRAIN = ["data=custom", "parts/texts=exact", "system.batch_size=1", "parts.intent.image_tokens=2"]
+TRAIN += ["parts/texts@fixed.texts=exact", "compare_fixed=false", "logger=none", "trainer.max_epochs=1"]
 TRAIN += ["training.batch_size=2", "trainer.accelerator=cpu", "trainer.devices=2", "trainer.strategy=ddp"]
+TRAIN += ["training.closer_look.batch=2"]  # by the first process; both answer with its reader
 TORCHRUN = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
 
 
@@ -41,10 +41,17 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def trained(tmp_path_factory: pytest.TempPathFactory, cache: Path) -> Path:
+def planets(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return with_twins(tmp_path_factory.mktemp("planets"))
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory, cache: Path, planets: Path) -> Path:
     """A run whose second process Lightning starts."""
     folder = tmp_path_factory.mktemp("trained")
-    python(folder, cache, str(ROOT / "train.py"), *TRAIN, f"run_dir={folder / 'run'}")
+    data = [f"data.graph={planets / 'graph'}", f"data.questions={planets / 'questions.jsonl'}"]
+    told = python(folder, cache, str(ROOT / "train.py"), *TRAIN, *data, f"run_dir={folder / 'run'}")
+    assert "a closer look at 2 questions" in told
     return folder / "run"
 
 
@@ -79,8 +86,8 @@ def test_torchrun_tests_as_one_process_does(trained: Path, alone: Path, tmp_path
     assert printed.count("run folder:") == 1
 
 
-def test_every_question_is_asked_once(trained: Path) -> None:
-    lines = (PLANETS / "questions.jsonl").read_text(encoding="utf8").splitlines()
+def test_every_question_is_asked_once(trained: Path, planets: Path) -> None:
+    lines = (planets / "questions.jsonl").read_text(encoding="utf8").splitlines()
     split = {one["id"]: one["split"] for one in map(json.loads, lines)}
     for name, of in (("validation", "val"), ("predictions", "test"), ("predictions.given_start", "test")):
         found = Counter(asked(trained / f"{name}.jsonl"))
