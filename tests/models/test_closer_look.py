@@ -3,6 +3,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from learned_worlds import EvenAnalyzer, ring_triples
@@ -13,7 +14,7 @@ from vispath_lit.data.states import StateSettings
 from vispath_lit.data.supervision import supervise
 from vispath_lit.errors import ConfigError
 from vispath_lit.kg.store import KnowledgeGraph
-from vispath_lit.models.closer_look import CloserLook, decided_by_pictures, look_closer
+from vispath_lit.models.closer_look import CloserLook, decided_by_pictures, drawn, look_closer
 from vispath_lit.models.module import VisPathModule
 from vispath_lit.types import Question
 
@@ -56,6 +57,7 @@ def test_the_picture_is_learned_and_nothing_else_moves(make_graph: MakeGraph, tm
             module.parts.intent,  # type: ignore[arg-type]
             questions.builders["train"].batch,
             range(1, 160, 2),
+            160,
             CloserLook(passes=24, batch=16, lr=4e-3),
             seed=3,
         )
@@ -92,11 +94,27 @@ def test_questions_that_pictures_tell_apart_have_words_and_start_in_common() -> 
     assert decided_by_pictures(questions) == [0, 3]
 
 
+def test_each_pass_has_every_row_once_and_others_beside_them() -> None:
+    rows, settings = [1, 4, 5, 8, 9], CloserLook(passes=2, batch=2, others=3)
+    batches = drawn(rows, 12, settings, np.random.default_rng(0))
+    assert [number for number, _ in batches] == [0, 0, 0, 1, 1, 1]
+    for number in (0, 1):
+        mine = [row for of, batch in batches if of == number for row in batch if row in rows]
+        assert sorted(mine) == rows
+    for _, batch in batches:
+        beside = [row for row in batch if row not in rows]
+        assert len(beside) == len(set(beside)) == 3
+        assert len(set(batch)) == len(batch) <= 5
+    nobody = drawn([0, 1], 2, settings, np.random.default_rng(0))  # else there are none
+    assert [set(batch) for _, batch in nobody] == [{0, 1}, {0, 1}]
+
+
 @pytest.mark.parametrize(
     ("values", "words"),
     [
         ({"passes": -1}, "passes is -1"),
         ({"batch": 0}, "batch is 0"),
+        ({"others": -1}, "others is -1"),
         ({"lr": 0.0}, "lr is 0.0"),
         ({"weight_decay": float("nan")}, "weight_decay nan"),
         ({"beam_share": 1.5}, "beam_share is 1.5"),

@@ -65,7 +65,8 @@ def train_pictures(
         return None
     before, walked = _score(search, metric), deepcopy(intent.picture.state_dict())
     if is_first():
-        look_closer(walk, intent, builder.batch, rows, settings, seed, residual_init)
+        of_all = len(builder.supervision.questions)
+        look_closer(walk, intent, builder.batch, rows, of_all, settings, seed, residual_init)
     intent.picture.load_state_dict(shared(intent.picture.state_dict()))
     after = _score(search, metric)
     kept = after.all >= before.all and after.decided >= before.decided

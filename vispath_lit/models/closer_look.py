@@ -2,7 +2,8 @@
 
 While words are learned they leave most steps open, and the few pictures that decide one are drowned by the
 many that do not; by the time that words are finished, those few have been learned by heart. So the
-reader begins again, with those questions alone that nothing but a picture tells apart.
+reader begins again, with those questions that nothing but a picture tells apart, and with others beside them,
+by which the words learn when no picture is to be trusted.
 """
 
 from __future__ import annotations
@@ -35,20 +36,22 @@ class CloserLook:
 
     Attributes:
         passes: over the questions that a picture decides; 0 leaves the reader as it is.
-        batch: questions a step.
+        batch: of these questions a step.
+        others: questions at random beside them.
         lr: highest learning rate of AdamW, after a twentieth of the steps; it then falls as a cosine.
         weight_decay: of AdamW.
         beam_share: share of the questions that meet the model's own distractors.
     """
 
-    passes: int = 8
+    passes: int = 6
     batch: int = 32
+    others: int = 16
     lr: float = 1e-3
     weight_decay: float = 0.01
     beam_share: float = 0.8
 
     def __post_init__(self) -> None:
-        at_least(0, "training.closer_look", passes=self.passes)
+        at_least(0, "training.closer_look", passes=self.passes, others=self.others)
         at_least(1, "training.closer_look", batch=self.batch)
         if not 0 < self.lr < math.inf or not 0 <= self.weight_decay < math.inf:
             raise ConfigError(
@@ -84,6 +87,7 @@ def look_closer(
     intent: LearnedIntent,
     draw: DrawBatch,
     rows: Sequence[int],
+    questions: int,
     settings: CloserLook,
     seed: int,
     residual_init: bool = True,
@@ -95,16 +99,11 @@ def look_closer(
         intent: has the reader.
         draw: makes a batch of the questions at rows, from a seed.
         rows: of the questions that a picture decides.
+        questions: how many there are of all.
         seed: of weights, order and samples; the same one gives the same reader.
         residual_init: whether what the words trust of a picture begins at zero, as all corrections do.
     """
-    rng = np.random.default_rng(seed)
-    orders = [rng.permutation(np.asarray(rows, dtype=np.int64)) for _ in range(settings.passes)]
-    batches = [
-        (number, order[low : low + settings.batch].tolist())
-        for number, order in enumerate(orders)
-        for low in range(0, len(order), settings.batch)
-    ]
+    batches = drawn(rows, questions, settings, np.random.default_rng(seed))
     device = intent.ask.device
     with only(intent.picture, walk.parts), torch.random.fork_rng([device] if device.type == "cuda" else []):
         torch.manual_seed(seed)
@@ -120,6 +119,20 @@ def look_closer(
             (losses["edge"] + losses["picture"]).backward()  # type: ignore[no-untyped-call]
             clip_grad_norm_(weights, 1.0)
             optimizer.step()
+
+
+def drawn(
+    rows: Sequence[int], questions: int, settings: CloserLook, rng: np.random.Generator
+) -> list[tuple[int, list[int]]]:
+    """Every batch with the number of its pass: some of `rows`, and others of the questions beside them."""
+    rest = np.setdiff1d(np.arange(questions), rows)
+    batches: list[tuple[int, list[int]]] = []
+    for number in range(settings.passes):
+        order = rng.permutation(np.asarray(rows, dtype=np.int64))
+        for low in range(0, len(order), settings.batch):
+            beside = rng.choice(rest, min(settings.others, len(rest)), replace=False)
+            batches.append((number, [*order[low : low + settings.batch].tolist(), *beside.tolist()]))
+    return batches
 
 
 def rate(step: int, steps: int) -> float:
