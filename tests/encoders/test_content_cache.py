@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gc
 import logging
 import multiprocessing
 import os
@@ -161,6 +162,23 @@ def test_another_writer_is_seen_without_reopening(tmp_path: Path) -> None:
     filled(tmp_path, 1)
     os.utime(tmp_path, ns=(1, 1))  # coarse clocks must not hide the change from this test
     assert reader.get(keys_of(1))[1].tolist() == [1]
+
+
+def test_a_full_disk_at_the_end_is_told_and_no_failure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(cache_module, "write", full)
+    cache = ContentCache(tmp_path, WIDTH, np.float32)
+    cache.add(keys_of(1), rows_of(1))
+    with pytest.raises(OSError, match="No space left"):  # in the middle of a run it is one
+        cache.flush()
+    with caplog.at_level(logging.WARNING):
+        del cache
+        gc.collect()
+    assert "embedded again: [Errno 28] No space left" in caplog.text
 
 
 def test_many_small_files_become_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -72,7 +72,7 @@ class ContentCache:
         if folder is not None:
             folder.mkdir(parents=True, exist_ok=True)
             self._scan()
-            weakref.finalize(self, _flush_waiting, self._waiting, folder, self._owner)
+            weakref.finalize(self, _flush_last, self._waiting, folder, self._owner)
 
     def get(self, keys: Keys) -> tuple[Floats, NDArray[np.int64]]:
         """The rows of `[n, 2]` keys, item after item, and `[n]` rows an item: 0 where the key is unknown."""
@@ -199,6 +199,14 @@ class ContentCache:
                 part.path.unlink()
         self._stored = [part for part in self._stored if part not in small]
         self._scan()
+
+
+def _flush_last(waiting: list[Segment], folder: Path, owner: int) -> None:
+    """Writes what waits when its cache ends: a full disk is then told, as nobody could catch an error."""
+    try:
+        _flush_waiting(waiting, folder, owner)
+    except OSError as error:
+        log.warning("what was embedded last is not kept and will be embedded again: %s", error)
 
 
 def _flush_waiting(waiting: list[Segment], folder: Path, owner: int) -> None:
