@@ -201,13 +201,16 @@ def test_a_hostile_composer_file_is_named(about: str, encoder: MiniLM, tmp_path:
         load_composers(file, encoder)
 
 
-def test_composer_files_that_cannot_serve(encoder: MiniLM, cache: Path, tmp_path: Path) -> None:
+def test_composer_files_that_cannot_serve(
+    toy_graph: KnowledgeGraph, encoder: MiniLM, cache: Path, tmp_path: Path
+) -> None:
     with pytest.raises(CheckpointError, match="not a composer file"):
         load_composers(tmp_path / "none.safetensors", encoder)
     (tmp_path / "text.safetensors").write_text("hello")
     with pytest.raises(CheckpointError, match="not a composer file"):
         load_composers(tmp_path / "text.safetensors", encoder)
-    (good,) = (cache / "composers").glob("*.safetensors")
+    Composed(toy_graph, encoder, cache, settings=QUICK)  # no other test need have made one
+    good, *_ = (cache / "composers").glob("*.safetensors")
     with pytest.raises(CheckpointError, match="text encoder"):
         load_composers(good, MiniLM(None, dtype="bfloat16"))
 
