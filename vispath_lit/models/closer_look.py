@@ -67,19 +67,19 @@ class CloserLook:
 def decided_by_pictures(questions: Sequence[Question]) -> list[int]:
     """Rows of the questions that equal another in words and start, but not in picture and gold paths."""
     alike: dict[tuple[str, str | None], list[int]] = {}
+    paths = [frozenset(question.gold_paths) for question in questions]
     for row, question in enumerate(questions):
-        if question.image is not None and question.gold_paths:
+        if question.image is not None and paths[row]:
             alike.setdefault((question.text, question.topic_entity), []).append(row)
-    return sorted(row for rows in alike.values() for row in rows if _has_twin(questions, row, rows))
-
-
-def _has_twin(questions: Sequence[Question], row: int, rows: Sequence[int]) -> bool:
-    """Whether one of the questions at `rows` has another picture and other gold paths than that at `row`."""
-    mine = questions[row]
-    return any(
-        questions[other].image != mine.image and set(questions[other].gold_paths) != set(mine.gold_paths)
-        for other in rows
-    )
+    decided: list[int] = []
+    for rows in alike.values():
+        shown = {(questions[row].image, paths[row]) for row in rows}
+        if len({walked for _, walked in shown}) > 1:  # many pictures of one answer are not compared pairwise
+            for row in rows:
+                image, mine = questions[row].image, paths[row]
+                if any(image != other and mine != walked for other, walked in shown):
+                    decided.append(row)
+    return sorted(decided)
 
 
 def look_closer(
