@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Callable
+from collections import defaultdict
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -23,12 +24,24 @@ from vispath_lit.encoders.minilm import MiniLM
 from vispath_lit.kg.frontier import expand
 from vispath_lit.kg.store import KnowledgeGraph
 from vispath_lit.kg.texts import verbalize
+from vispath_lit.models.analyzers.fixed import PatternAnalyzer
+from vispath_lit.models.chain_scorers.fixed import FixedChainScorer
+from vispath_lit.models.edge_scorers.fixed import FixedEdgeScorer
+from vispath_lit.models.examiners.none import NoExaminer
+from vispath_lit.models.grounders.topic import TopicGrounder
+from vispath_lit.models.intents.fixed import QuestionIntent
+from vispath_lit.models.judges.depth import DepthJudge
+from vispath_lit.models.selectors.best_path import BestPathSelector
 from vispath_lit.models.similarity import grouped_dot
 from vispath_lit.models.texts.composed import Composed
 from vispath_lit.models.texts.exact import Exact
 from vispath_lit.models.texts.retention import chain_retention, edge_retention
 from vispath_lit.models.texts.samples import WalkSampler, random_starts
-from vispath_lit.types import Frontier, Paths
+from vispath_lit.models.texts.two_stage import TwoStage
+from vispath_lit.search.loop import Searcher
+from vispath_lit.search.ranking import top_per_group
+from vispath_lit.search.settings import SearchSettings
+from vispath_lit.types import Frontier, Intents, Paths, Query, Question, Rows
 
 M1, M3 = 30, 3
 MAX_EDGES = 1500  # of a state: exact texts of the largest hubs would take minutes
@@ -104,10 +117,9 @@ def best_chains(setting: Setting, chains: Paths, objective: Tensor) -> Paths:
     return chains.select(torch.cat(rows))
 
 
-def kept_of_exact(setting: Setting, file: Path, limit: int) -> None:
+def kept_of_exact(setting: Setting, questions: Sequence[Question]) -> None:
     """Cosines and retention at the states that a fixed search of real questions meets."""
     graph = setting.graph
-    questions = [q for q in read_questions(file) if q.topic_entity is not None][:limit]
     topics = [graph.entity_index(str(q.topic_entity)) for q in questions]
     objective = setting.encoder.encode([q.text for q in questions])
     paths = Paths.starts(torch.tensor(topics), torch.arange(len(topics)))
@@ -142,6 +154,94 @@ def report_chains(setting: Setting, chains: Paths, objective: Tensor, hop: int) 
     print(f"hop {hop} chains  {len(chains):6d}  cosine {cosine:.4f}  kept of the exact top {M3}:", *parts)
 
 
+class Counting:
+    """An encoder that notes which distinct texts it is asked for: those that a cold cache would embed."""
+
+    def __init__(self, real: MiniLM) -> None:
+        self.real, self.dim, self.fingerprint = real, real.dim, real.fingerprint
+        self.asked: set[str] = set()
+
+    def encode(self, texts: Sequence[str]) -> Tensor:
+        self.asked.update(texts)
+        return self.real.encode(texts)
+
+    def tokens(self, texts: Sequence[str]) -> tuple[Tensor, Tensor]:
+        self.asked.update(texts)
+        return self.real.tokens(texts)
+
+
+class Watching(FixedEdgeScorer):
+    """Sees a whole frontier with composed texts, then its shortlist with exact ones, and compares.
+
+    Attributes:
+        shares: by hop, what share of each path's exact top `M1` is on its shortlist; of paths with more edges
+            than that and at most `MAX_EDGES`.
+    """
+
+    def __init__(self, exact: Exact) -> None:
+        self.exact = exact
+        self.shares: dict[int, list[Tensor]] = defaultdict(list)
+        self._whole: Frontier | None = None
+
+    def __call__(self, frontier: Frontier, texts: Rows, intents: Intents) -> Tensor:
+        if self._whole is None:
+            self._whole = frontier
+        else:
+            self._compare(self._whole, frontier, intents)
+            self._whole = None
+        return super().__call__(frontier, texts, intents)
+
+    def _compare(self, whole: Frontier, shortlist: Frontier, intents: Intents) -> None:
+        counts = torch.bincount(whole.edge_path, minlength=len(whole.paths))
+        measured = (counts > M1) & (counts <= MAX_EDGES)
+        edges = whole.select(torch.nonzero(measured[whole.edge_path])[:, 0])
+        if not len(edges):
+            return
+        scores = super().__call__(edges, self.exact.edge_vectors(edges.relation, edges.tail), intents)
+        best = edges.select(top_per_group(scores, edges.edge_path, M1))
+        listed = {*zip(*(part.tolist() for part in triple(shortlist)), strict=True)}
+        kept = [float(one in listed) for one in zip(*(part.tolist() for part in triple(best)), strict=True)]
+        self.shares[whole.paths.length + 1].append(torch.tensor(kept).reshape(-1, M1).mean(1))
+
+
+def triple(edges: Frontier) -> tuple[Tensor, Tensor, Tensor]:
+    return edges.edge_path, edges.relation, edges.tail
+
+
+def two_stage(setting: Setting, cache: Path, questions: Sequence[Question], texts: int | None) -> None:
+    """The fixed search to its full depth over all edges both ways, with no label left to embed."""
+    graph, counting, watching = setting.graph, Counting(setting.encoder), Watching(setting.exact)
+    provider = TwoStage(graph, setting.encoder, cache, texts=texts)
+    provider.exact = Exact(graph, counting)
+    search = SearchSettings(trace="none")
+    searcher = Searcher(
+        graph=graph,
+        text_encoder=counting,
+        texts=provider,
+        analyzer=PatternAnalyzer(),
+        grounder=TopicGrounder(),
+        intent=QuestionIntent(counting),
+        edge_scorer=watching,
+        chain_scorer=FixedChainScorer(),
+        examiner=NoExaminer(),
+        judge=DepthJudge(graph),
+        selector=BestPathSelector(graph),
+        search=search,
+    )
+    counts = []
+    for question in questions:
+        counting.asked.clear()
+        topic = graph.entity_index(str(question.topic_entity))
+        searcher.search([Query(question.text, topic=topic, depth=search.d_max)])
+        counts.append(len(counting.asked))
+    hops = {hop: torch.cat(shares) for hop, shares in sorted(watching.shares.items())}
+    parts = [f"hop {hop} {shares.mean():.4f} of {len(shares)}" for hop, shares in hops.items()]
+    print(f"two-stage, texts={texts}: kept of the exact top {M1}, paths:", ", ".join(parts))
+    print(
+        f"    texts a question, {search.d_max} hops: {sum(counts) / len(counts):.0f}, at most {max(counts)}"
+    )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("store", type=Path)
@@ -156,7 +256,10 @@ def main() -> None:
     print("composers on entities they never saw:", composed.report["edges"], composed.report["chains"])
     setting = Setting(graph, encoder, composed, Exact(graph, encoder))
     composed_speed(setting)
-    kept_of_exact(setting, arguments.questions, arguments.limit)
+    asked = [q for q in read_questions(arguments.questions) if q.topic_entity is not None][: arguments.limit]
+    kept_of_exact(setting, asked)
+    for texts in (900, None):  # the default, and the price without it
+        two_stage(setting, arguments.cache, asked, texts)
 
 
 if __name__ == "__main__":

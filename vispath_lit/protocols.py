@@ -83,6 +83,11 @@ class TextStage(Protocol):
         """Times the beam width that this stage passes on to the next; None for the last stage."""
         ...
 
+    @property
+    def texts(self) -> int | None:
+        """Texts a question that the next stage may embed in all its hops; None for no bound."""
+        ...
+
     def edge_vectors(self, relation: Tensor, tail: Tensor) -> Rows:
         """A vector for each of `[E]` (signed relation, tail) pairs; equal pairs share a row."""
         ...

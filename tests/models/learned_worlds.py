@@ -55,6 +55,7 @@ class PlainTexts:
     """One stage, each distinct text embedded as it is."""
 
     keep = None
+    texts = None
 
     def __init__(self, graph: KnowledgeGraph, encoder: WordEncoder) -> None:
         self.graph = graph

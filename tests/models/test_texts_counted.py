@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
@@ -63,10 +64,10 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def hubs(make_graph: MakeGraph) -> KnowledgeGraph:
-    """160 entities, each with more outgoing edges than any shortlist takes."""
+    """400 entities, each with more edges than any shortlist takes."""
     rng = np.random.default_rng(0)
-    triples = {(h, int(rng.integers(9)), int(t)) for h in range(160) for t in rng.permutation(160)[:140]}
-    return make_graph(160, 9, sorted(triples))
+    triples = {(h, int(rng.integers(9)), int(t)) for h in range(400) for t in rng.permutation(400)[:80]}
+    return make_graph(400, 9, sorted(triples))
 
 
 def system(graph: KnowledgeGraph, encoder: Counting, texts: TextProvider) -> VisPath:
@@ -110,16 +111,25 @@ def test_a_composed_search_embeds_its_question_alone(
     assert len(counting.embedded) <= 2  # Q, and Q with its sketch
 
 
+def embedded(graph: KnowledgeGraph, encoder: MiniLM, cache: Path, topic: int, texts: int | None) -> int:
+    """Texts that a two-stage search of four hops embeds for one question, where the labels are known."""
+    counting = Counting(encoder)
+    provider = TwoStage(graph, counting, cache, texts=texts, settings=QUICK, whole_labels=True)
+    counting.embedded.clear()
+    (found,) = system(graph, counting, provider).answer([Query(QUESTION, topic=topic, depth=4)])
+    assert len(found.paths[0].relations) == 4
+    return len(counting.embedded)
+
+
 def test_a_two_stage_search_embeds_at_most_900_texts(
     hubs: KnowledgeGraph, encoder: MiniLM, cache: Path
 ) -> None:
-    """At the full depth, where every kept path ends at a hub."""
-    counting = Counting(encoder)
-    texts = TwoStage(hubs, counting, cache, keep=2, settings=QUICK, whole_labels=True)
-    counting.embedded.clear()
-    (found,) = system(hubs, counting, texts).answer([Query(QUESTION, topic=3, depth=4)])
-    assert len(found.paths[0].relations) == 4
-    assert 100 < len(counting.embedded) <= 900
+    """At the defaults and the full depth, where every kept path ends at a hub."""
+    default = inspect.signature(TwoStage).parameters["texts"].default
+    assert default == 900
+    counts = [embedded(hubs, encoder, cache, topic, default) for topic in (3, 80)]
+    assert 700 < max(counts) <= 900
+    assert embedded(hubs, encoder, cache, 3, None) > 900
 
 
 def test_bytes_are_as_good_as_floats(hubs: KnowledgeGraph, encoder: MiniLM, cache: Path) -> None:

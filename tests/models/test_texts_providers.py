@@ -219,11 +219,14 @@ def test_two_stages(toy_graph: KnowledgeGraph, encoder: MiniLM, cache: Path) -> 
     provider: TextProvider = TwoStage(toy_graph, encoder, cache, keep=3, settings=QUICK)
     first, last = provider.stages
     assert (first.keep, last.keep) == (3, None)
+    assert (first.texts, last.texts) == (900, None)
     assert isinstance(last, Exact)
     single: TextStage = Exact(toy_graph, encoder)
     assert single.keep is None
     with pytest.raises(ConfigError, match="keep is 0"):
         TwoStage(toy_graph, encoder, cache, keep=0)
+    with pytest.raises(ConfigError, match="texts is 0"):
+        TwoStage(toy_graph, encoder, cache, texts=0)
 
 
 def test_walks_follow_edges(toy_graph: KnowledgeGraph) -> None:

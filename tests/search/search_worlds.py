@@ -56,10 +56,17 @@ class HashEncoder:
 class ExactTexts:
     """The exact provider: one stage, each distinct text embedded once."""
 
-    def __init__(self, graph: KnowledgeGraph, encoder: HashEncoder, keep: int | None = None) -> None:
+    def __init__(
+        self,
+        graph: KnowledgeGraph,
+        encoder: HashEncoder,
+        keep: int | None = None,
+        texts: int | None = None,
+    ) -> None:
         self.graph = graph
         self.encoder = encoder
         self.keep = keep
+        self.texts = texts
 
     @property
     def stages(self) -> tuple[TextStage, ...]:

@@ -57,6 +57,7 @@ class Stage:
 
     keep: int | None
     table: list[float]
+    texts: int | None = None
 
     def edge_vectors(self, relation: Tensor, tail: Tensor) -> Rows:
         raise NotImplementedError
@@ -83,6 +84,21 @@ def test_an_early_stage_shortlists_and_the_last_one_decides() -> None:
     assert asked == [[0, 1, 2, 3, 4, 5], [1, 2, 4, 5]]  # row 0 is lost to the shortlist of 2 x 1
     assert scored[best].tolist() == [2, 4]
     assert logits.tolist() == pytest.approx([0.1, 0.2, 0.5, 0.4])
+
+
+def test_of_a_shortlist_only_what_is_afforded_is_asked_of_the_last_stage() -> None:
+    coarse = Stage(2, [0.1, 0.9, 0.8, 0.7, 0.6, 0.5])
+    exact = Stage(None, [9.0, 0.1, 0.2, 0.3, 0.5, 0.4])
+    group = torch.tensor([0, 0, 0, 0, 1, 1])
+    asked: list[list[int]] = []
+
+    def afford(stage: object, rows: Tensor) -> Tensor:
+        assert stage is coarse
+        assert rows.tolist() == [1, 2, 4, 5]  # by group, then best first
+        return torch.tensor([False, True, True, False])
+
+    best, scored, _ = staged_top((coarse, exact), table_score(asked), group, 1, 1, afford=afford)
+    assert asked[1] == scored.tolist() == scored[best].tolist() == [2, 4]
 
 
 def test_ties_after_a_shortlist_keep_the_first_order() -> None:

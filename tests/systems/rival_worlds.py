@@ -84,6 +84,7 @@ class ExactTexts:
     """Every text embedded as it is."""
 
     keep = None
+    texts = None
 
     def __init__(self, graph: KnowledgeGraph) -> None:
         self.graph = graph

@@ -64,6 +64,7 @@ class ThumbnailEncoder:
 
 class ExactTexts:
     keep = None
+    texts = None
 
     def __init__(self, graph: KnowledgeGraph, encoder: WordEncoder) -> None:
         self.graph = graph

@@ -20,6 +20,7 @@ class Walk:
         likeliest: the most answerable evidence of all; z* where none passed the gate but a judge had some
             belief.
         stopped: whether Eq. 11 was met.
+        texts: distinct edge texts of its hops so far, where the text provider bounds them.
     """
 
     query: Query
@@ -29,6 +30,7 @@ class Walk:
     evidence: Evidence | None = None
     likeliest: Evidence | None = None
     stopped: bool = False
+    texts: int = 0
     trace: list[HopTrace] = field(default_factory=list)
 
     def take(self, evidence: Evidence, settings: SearchSettings) -> None:

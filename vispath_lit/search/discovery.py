@@ -12,6 +12,7 @@ from torch import Tensor
 from vispath_lit.kg.frontier import expand
 from vispath_lit.kg.store import KnowledgeGraph
 from vispath_lit.protocols import EdgeScorer, TextStage
+from vispath_lit.search.budget import affordable, distinct_texts
 from vispath_lit.search.ranking import staged_top
 from vispath_lit.search.settings import SearchSettings
 from vispath_lit.types import Frontier, Intents, Paths
@@ -27,11 +28,13 @@ class Discovery:
         paths: C extended paths by their partial path, then best edge first; `scores` are the edge logits.
         parent: `[C]` long, the partial path that each one extends.
         edges: `[P]` long, how many edges left each partial path before Eq. 5's cut.
+        texts: `[S]` long, distinct edge texts that the last stage embedded; 0 where nothing bounds them.
     """
 
     paths: Paths
     parent: Tensor
     edges: Tensor
+    texts: Tensor
 
 
 def log_softmax_in(logits: Tensor, group: Tensor, groups: int) -> Tensor:
@@ -63,14 +66,18 @@ def discover(
     stages: Sequence[TextStage],
     scorer: EdgeScorer,
     settings: SearchSettings,
+    spent: Tensor,
 ) -> Discovery:
     """Eq. 5-7 for many questions at once.
 
     The top M1 are taken for each partial path: two paths that end at one entity may look for different
     edges. Ties are ranked by the frontier's order.
+
+    Args:
+        spent: `[S]` long, the `texts` of earlier hops.
     """
     found = [
-        _best_edges(frontier, low, intents, stages, scorer, settings)
+        _best_edges(frontier, low, intents, stages, scorer, settings, spent)
         for low, frontier in frontiers(graph, paths, settings)
     ]
     return Discovery(
@@ -83,6 +90,7 @@ def discover(
         ),
         torch.cat([one.parent for one in found]),
         torch.cat([one.edges for one in found]),
+        torch.stack([one.texts for one in found]).sum(0),
     )
 
 
@@ -125,18 +133,23 @@ def _best_edges(
     stages: Sequence[TextStage],
     scorer: EdgeScorer,
     settings: SearchSettings,
+    spent: Tensor,
 ) -> Discovery:
     """Eq. 5-6 on one frontier, whose first path is row `low` of the intents."""
     paths = frontier.paths
     edges = torch.bincount(frontier.edge_path, minlength=len(paths))
     if not len(frontier):
         none = frontier.edge_path
-        return Discovery(extend(paths, frontier, torch.zeros(0), torch.zeros(0)), none, edges)
+        longer = extend(paths, frontier, torch.zeros(0), torch.zeros(0))
+        return Discovery(longer, none, edges, torch.zeros_like(spent))
     mine = intents.of(slice(low, low + len(paths)))
 
     def score(stage: TextStage, rows: Tensor) -> Tensor:
         some = frontier.select(rows)
         return scorer(some, stage.edge_vectors(some.relation, some.tail), mine)
+
+    def afford(stage: TextStage, rows: Tensor) -> Tensor:
+        return affordable(stage, frontier.select(rows), spent, settings)
 
     best, scored, logits = staged_top(
         stages,
@@ -146,9 +159,11 @@ def _best_edges(
         settings.m1,
         frontier.relation,
         settings.relation_cap,
+        afford,
     )
     state = paths.state - paths.state[0]
     likelihood = log_softmax_in(logits, state[frontier.edge_path[scored]], int(state[-1]) + 1)
     kept = frontier.select(scored[best])
     longer = extend(paths, kept, logits[best], likelihood[best])
-    return Discovery(longer, kept.edge_path + low, edges)
+    texts = distinct_texts(stages, frontier.select(scored), len(spent))
+    return Discovery(longer, kept.edge_path + low, edges, texts)

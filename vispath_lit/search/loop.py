@@ -115,12 +115,17 @@ class Searcher:
             active, paths = self._advance(active, paths, hop)
         return self._conclude(walks)
 
-    def hop(self, states: States) -> Hop:
-        """One hop of S questions (Eq. 4-8): intents, discovered paths, ranked and kept chains."""
+    def hop(self, states: States, spent: Tensor | None = None) -> Hop:
+        """One hop of S questions (Eq. 4-8): intents, discovered paths, ranked and kept chains.
+
+        Args:
+            spent: `[S]` long, the `texts` of earlier hops; None is 0 each.
+        """
         settings = self.settings
+        spent = torch.zeros(len(states), dtype=torch.long) if spent is None else spent
         intents = self.intent(states)
         stages = self.texts.stages
-        found = discover(self.graph, states.paths, intents, stages, self.edge_scorer, settings)
+        found = discover(self.graph, states.paths, intents, stages, self.edge_scorer, settings, spent)
         if settings.chain_pruning:
             objective = self._objective(states, intents)
             chains = rank_chains(found, intents, objective, stages, self.chain_scorer, settings)
@@ -128,7 +133,7 @@ class Searcher:
             chains = rank_by_edge(found, settings)
         kept = examine(states.queries, chains, self.examiner, settings)
         edges = torch.zeros(len(states), dtype=torch.long).index_add(0, states.paths.state, found.edges)
-        return Hop(intents, edges, found.paths, chains, kept)
+        return Hop(intents, edges, found.texts, found.paths, chains, kept)
 
     @cached_property
     def relation_vectors(self) -> Tensor:
@@ -162,10 +167,11 @@ class Searcher:
     def _advance(self, active: list[Walk], paths: Paths, hop: int) -> tuple[list[Walk], Paths]:
         """One hop and its evidence; gives the questions that go on, with their kept paths."""
         states = States([walk.query for walk in active], [walk.analysis for walk in active], paths)
-        step = self.hop(states)
+        step = self.hop(states, torch.tensor([walk.texts for walk in active]))
         kept = by_state(step.kept, len(active))
-        for walk, mine in zip(active, kept, strict=True):
+        for walk, mine, texts in zip(active, kept, step.texts.tolist(), strict=True):
             walk.visited += mine
+            walk.texts += texts
         evidence = self._judged(active, kept, hop)
         told = traces(step, kept, evidence, self.settings)
         for walk, trace in zip(active, told, strict=bool(told)):  # None at all where none is asked for.

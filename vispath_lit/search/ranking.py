@@ -39,6 +39,7 @@ def staged_top(
     limit: int,
     kind: Tensor | None = None,
     cap: int | None = None,
+    afford: Callable[[TextStage, Tensor], Tensor] | None = None,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """The best rows of each group, where early stages only make a shortlist and the last one decides.
 
@@ -49,6 +50,7 @@ def staged_top(
         width: the beam width that `keep` multiplies.
         limit: rows kept a group.
         kind, cap: see `top_per_group`; the cap of a shortlist is `keep` times as wide.
+        afford: which `[m]` of a stage's shortlist to pass on, given the rows by group, then best first.
 
     Returns:
         Positions of the kept rows among the scored ones, sorted by group, then best first; the rows that
@@ -60,7 +62,8 @@ def staged_top(
         wide = None if cap is None else keep * cap
         logits = score(stage, rows)
         of_kind = None if kind is None else kind[rows]
-        rows = rows[top_per_group(logits, group[rows], keep * width, of_kind, wide).sort().values]
+        short = rows[top_per_group(logits, group[rows], keep * width, of_kind, wide)]
+        rows = (short if afford is None else short[afford(stage, short)]).sort().values
     logits = score(stages[-1], rows).detach().to("cpu", torch.float32)
     best = top_per_group(logits, group[rows], limit, None if kind is None else kind[rows], cap)
     return best, rows, logits

@@ -19,6 +19,7 @@ class Hop:
     Attributes:
         intents: one row a partial path.
         edges: `[S]` long, the edges on each question's frontier before Eq. 5's cut.
+        texts: `[S]` long, the distinct edge texts that count against a bound on them.
         discovered: P_cand; scores are edge logits.
         chains: at most M2 a question, best first.
         kept: at most M3 a question, best first; the next hop's partial paths.
@@ -26,6 +27,7 @@ class Hop:
 
     intents: Intents
     edges: Tensor
+    texts: Tensor
     discovered: Paths
     chains: Paths
     kept: Paths

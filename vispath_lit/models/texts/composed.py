@@ -30,6 +30,7 @@ class Composed:
         composer: `auto` uses the composers of this graph and encoder, and distils them where there are none
             yet; else the path of a composer file, which may have been distilled on another graph.
         keep: times the beam width that this stage passes on; None where it decides.
+        texts: texts a question that the next stage may embed; None for no bound.
         table_mb: megabytes on disk for the composed edges, and in memory for the parts of chains; a graph
             that needs more is composed on the fly.
         settings: of the distillation.
@@ -49,10 +50,12 @@ class Composed:
         settings: DistillSettings | None = None,
         whole_labels: bool = False,
         kept: Kept = "float16",
+        texts: int | None = None,
     ) -> None:
         if kept not in get_args(Kept):
             raise ConfigError(f"texts kept is {kept!r}; expected one of {', '.join(get_args(Kept))}")
         self.keep = keep
+        self.texts = texts
         found = composers_for(graph, text_encoder, Path(cache_dir), composer, settings or DistillSettings())
         self.report = found.report
         limit = table_mb << 20

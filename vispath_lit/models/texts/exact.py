@@ -18,6 +18,7 @@ class Exact:
     """
 
     keep: int | None = None  # the last stage: it decides
+    texts: int | None = None
 
     def __init__(self, graph: KnowledgeGraph, text_encoder: TextEncoder) -> None:
         self.graph = graph

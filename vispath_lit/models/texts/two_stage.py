@@ -17,7 +17,10 @@ class TwoStage:
     """A provider of two stages.
 
     Args:
-        keep: times the beam width that composed texts pass on to exact ones.
+        keep: times the beam width that composed texts pass on to exact ones, as long as `texts` allows.
+        texts: texts that a question embeds at most over all of its hops, itself and its chains included and
+            labels left out; None for no bound. Near it the shortlists of edges narrow, but never below the
+            beam width: where even that takes more, more is embedded.
         composer, settings, whole_labels, kept: see `Composed`.
     """
 
@@ -27,6 +30,7 @@ class TwoStage:
         text_encoder: TextEncoder,
         cache_dir: Path | str,
         keep: int = 4,
+        texts: int | None = 900,
         composer: str = "auto",
         settings: DistillSettings | None = None,
         whole_labels: bool = False,
@@ -34,6 +38,8 @@ class TwoStage:
     ) -> None:
         if keep < 1:
             raise ConfigError(f"two-stage keep is {keep}; expected at least 1")
+        if texts is not None and texts < 1:
+            raise ConfigError(f"two-stage texts is {texts}; expected at least 1, or null for no bound")
         self.shortlist = Composed(
             graph,
             text_encoder,
@@ -43,6 +49,7 @@ class TwoStage:
             settings=settings,
             whole_labels=whole_labels,
             kept=kept,
+            texts=texts,
         )
         self.exact = Exact(graph, text_encoder)
 
