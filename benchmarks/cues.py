@@ -65,7 +65,8 @@ class Reader(nn.Module):
 
     def __init__(self, facts: CommonFacts, image_encoder: object, relations: int, colours: Tensor) -> None:
         super().__init__()
-        self.picture = PictureReader(image_encoder, WIDTH, 4, 4, 0.1, facts.fact_relation)  # type: ignore[arg-type]
+        listed = facts.fact_relation, facts.fact_share
+        self.picture = PictureReader(image_encoder, WIDTH, 4, 4, 0.1, *listed)  # type: ignore[arg-type]
         self.relations = nn.Parameter(torch.randn(relations, WIDTH) * 0.5)
         self.neighbourhood = facts
         self.colours = colours

@@ -43,6 +43,9 @@ def test_facts_are_those_of_a_slow_count(
     expected = slow_facts(triples, tails, least)
     assert facts.dim == len(expected) == len(facts.named())
     assert facts.fact_relation.tolist() == [relation for relation, _ in expected]
+    heads = [len({h for h, r, _ in triples if r == relation}) for relation, _ in expected]
+    shared = [len({h for h, r, t in triples if (r, t) == fact}) for fact in expected]
+    assert facts.fact_share.tolist() == pytest.approx([n / m for n, m in zip(shared, heads, strict=True)])
     rows = facts.encode(torch.arange(ENTITIES))
     for entity in range(ENTITIES):
         has = {(r, t) for h, r, t in triples if h == entity}

@@ -115,7 +115,7 @@ def test_the_facts_of_a_tail_are_asked_as_far_as_the_step_is_open(
 def test_a_picture_tells_what_any_neighbourhood_should_be_like_once_it_is_trusted() -> None:
     torch.manual_seed(0)
     none = torch.zeros(0, dtype=torch.long)
-    reader = PictureReader(ColourCells(), width=16, heads=2, questions=2, dropout=0.0, facts=none, near=5)
+    reader = PictureReader(ColourCells(), 16, 2, 2, 0.0, facts=none, shares=torch.zeros(0), near=5)
     relations, hidden, state = torch.randn(8, 16), torch.randn(3, 16), torch.tensor([0, 1, 0])
     seen = reader([Query("with", Image.new("RGB", (8, 8), "red")), Query("without")], relations)
     assert seen.tails.shape == (2, 5)
@@ -128,3 +128,12 @@ def test_a_picture_tells_what_any_neighbourhood_should_be_like_once_it_is_truste
     assert near is not None
     assert torch.equal(near[[0, 2]], seen.tails[[0, 0]])
     assert not near[1].any()
+
+
+def test_what_a_picture_tells_of_facts_is_measured_from_how_common_they_are() -> None:
+    shares = torch.tensor([0.75, 0.1, 1.0, 0.001])
+    reader = PictureReader(ColourCells(), 16, 2, 2, 0.0, facts=torch.tensor([0, 0, 1, 1]), shares=shares)
+    torch.nn.init.zeros_(reader.of_facts.weight)
+    seen = reader([Query("with", Image.new("RGB", (8, 8), "red"))], torch.randn(8, 16))
+    assert not seen.tails.any()
+    torch.testing.assert_close(seen.odds[0].sigmoid(), torch.tensor([0.75, 0.1, 0.98, 0.02]))

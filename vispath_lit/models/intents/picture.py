@@ -17,8 +17,8 @@ from vispath_lit.types import Query
 
 TAIL_DROPOUT = 0.5
 """Dropout of the look at the tail, which has more facts than its picture shows: to be learned by heart."""
-RARE = -4.0
-"""Log-odds of a fact before anything is learned: of hundreds an entity has a few."""
+RARE = 0.02
+"""The least share of a fact before anything is learned, and the most is all but this."""
 
 
 class Seen(NamedTuple):
@@ -88,6 +88,8 @@ class PictureReader(nn.Module):
         questions: put to a picture by each of the two looks.
         dropout: inside the mixtures; of the tail at least one half.
         facts: `[k]` long, the signed relation of each fact that a neighbourhood tells; empty without any.
+        shares: `[k]`, how often each is true where its relation is there. What a picture tells is measured
+            from there, or a fact that most entities have would count for whoever has it, seen or not.
         near: k of a neighbourhood that tells something other than facts; 0 without one.
     """
 
@@ -101,6 +103,7 @@ class PictureReader(nn.Module):
         questions: int,
         dropout: float,
         facts: Tensor,
+        shares: Tensor,
         near: int = 0,
     ) -> None:
         super().__init__()
@@ -117,7 +120,7 @@ class PictureReader(nn.Module):
             self.tail_look = Look(*looked[:-1], max(dropout, TAIL_DROPOUT))
             self.of_facts = nn.Linear(2 * width, told, bias=bool(near))
         if len(facts):
-            self.usual = nn.Parameter(torch.full((told,), RARE))
+            self.usual = nn.Parameter(torch.logit(shares.float(), eps=RARE))
         if near:
             self.trust_near = Correction(width, 1)
         self.trust = Correction(width, 2 * width)

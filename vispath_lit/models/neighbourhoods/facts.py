@@ -29,6 +29,7 @@ class CommonFacts:
 
     Attributes:
         fact_relation: `[k]` long, the relation of each fact.
+        fact_share: `[k]`, of the entities with its relation the share that has the fact.
     """
 
     def __init__(self, graph: KnowledgeGraph, tails: int = 12, least: int = 8, most: int = 512) -> None:
@@ -37,9 +38,11 @@ class CommonFacts:
                 f"neighbourhood.tails is {tails}, least {least} and most {most}; expected at least 1, 2 and 1"
             )
         self.graph = graph
-        self.keys = common_facts(graph, tails, least, most)
+        self.keys, shared = common_facts(graph, tails, least, most)
         self.dim = len(self.keys)
         self.fact_relation = torch.from_numpy(self.keys // graph.num_entities)
+        heads = torch.from_numpy(_heads(graph))
+        self.fact_share = (torch.from_numpy(shared) / heads[self.fact_relation]).float()
         self._table = VectorTable(self._facts, graph.num_entities, self.dim)
 
     def rows(self, entities: Tensor) -> Rows:
@@ -72,10 +75,13 @@ class CommonFacts:
         return rows
 
 
-def common_facts(graph: KnowledgeGraph, tails: int, least: int, most: int) -> NDArray[np.int64]:
-    """`[k]` ascending `relation * N + tail` of the facts that count; ties go to the lower entity.
+def common_facts(
+    graph: KnowledgeGraph, tails: int, least: int, most: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """`[k]` ascending `relation * N + tail` of the facts that count, and how many entities share each.
 
-    Of more than `most` the most shared tail of every relation comes first, then every second one.
+    Ties go to the lower entity. Of more than `most` the most shared tail of every relation comes first,
+    then every second one.
     """
     keys, shared = _shared(graph)
     keys, shared = keys[shared >= least], shared[shared >= least]
@@ -84,7 +90,26 @@ def common_facts(graph: KnowledgeGraph, tails: int, least: int, most: int) -> ND
     place = np.arange(len(keys)) - np.searchsorted(relation[order], relation[order])
     kept, rank = order[place < tails], place[place < tails]
     first = np.lexsort((keys[kept], -shared[kept], rank))[:most]
-    return np.sort(keys[kept[first]])
+    rows = kept[first]
+    rows = rows[np.argsort(keys[rows])]
+    return keys[rows], shared[rows]
+
+
+def _heads(graph: KnowledgeGraph) -> NDArray[np.int64]:
+    """`[R]`, how many entities have a triple of each relation.
+
+    Triples are stored by head and then by relation, so that those of one head and relation are neighbours.
+    """
+    count = np.zeros(graph.num_relations, dtype=np.int64)
+    last = -1
+    for low in range(0, graph.num_triples, CHUNK):
+        edge = np.arange(low, min(low + CHUNK, graph.num_triples))
+        head = np.searchsorted(graph.out_indptr, edge, side="right") - 1
+        key = head * graph.num_relations + graph.out_relation[edge].astype(np.int64)
+        first = np.diff(key, prepend=last) != 0  # a head and relation may lie in two chunks
+        count += np.bincount(key[first] % graph.num_relations, minlength=graph.num_relations)
+        last = int(key[-1])
+    return count
 
 
 def _shared(graph: KnowledgeGraph) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
