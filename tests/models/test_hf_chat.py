@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import threading
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,8 +18,11 @@ from transformers import LlamaConfig, LlamaForCausalLM
 
 from vispath_lit.chat.client import ChatClient
 from vispath_lit.chat.parsing import parse
-from vispath_lit.errors import ConfigError
+from vispath_lit.errors import ChatError, ConfigError
+from vispath_lit.models.backbones import hf_decoding
 from vispath_lit.models.backbones.hf_chat import HuggingFaceChat
+from vispath_lit.models.backbones.hf_vision_chat import HuggingFaceVisionChat
+from vispath_lit.types import RawAnswer
 
 
 class Free:
@@ -65,9 +71,44 @@ def test_sampling_is_seeded_and_leaves_the_programs_own_numbers(text: HuggingFac
     assert torch.equal(torch.rand(3), expected)
 
 
+def test_requests_under_way_together_are_generated_together(
+    text: HuggingFaceChat, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    batches = []
+    write = hf_decoding.write
+
+    def noted(model: object, rows: Sequence[hf_decoding.Row]) -> None:
+        batches.append(len(rows))
+        write(model, rows)
+
+    monkeypatch.setattr(hf_decoding, "write", noted)
+    chat = HuggingFaceChat(str(tiny_text(tmp_path)), dtype="float32", batch=4)
+    asked = [replace(request("pick " * (i + 1)), max_tokens=20 + 5 * i) for i in range(6)]
+    asked[2] = replace(asked[2], temperature=0.8)
+    together = threading.Barrier(len(asked) + 1)
+
+    def ask(i: int) -> RawAnswer:
+        together.wait(60)
+        return chat.ask(asked[i], Free())
+
+    def fail() -> None:
+        together.wait(60)
+        with pytest.raises(ChatError, match="tokens"):
+            chat.ask(request("long " * 20_000), Free())
+
+    with ThreadPoolExecutor(len(asked) + 1) as pool:
+        failed = pool.submit(fail)
+        found = list(pool.map(ask, range(len(asked))))
+        failed.result()
+    assert sum(batches) == len(asked)
+    assert max(batches) <= 4
+    assert found == [text.ask(one, Free()) for one in asked]
+    assert chat.fingerprint == text.fingerprint, "a batch changes no answer, but for rounding"
+
+
 @pytest.mark.parametrize("family", ["qwen2_5_vl", "smolvlm", "llava_onevision"])
 def test_a_model_that_sees_answers_about_a_picture(family: str, tmp_path: Path) -> None:
-    chat = HuggingFaceChat(str(FAMILIES[family](tmp_path)), vision=True, dtype="float32")
+    chat = HuggingFaceVisionChat(str(FAMILIES[family](tmp_path)), dtype="float32")
     red, blue = (Image.new("RGB", (56, 56), color) for color in ("red", "blue"))
     client = ChatClient(chat, concurrency=2)
     shown = [request("look", image=red), request("look", image=blue), request("look")]
@@ -86,10 +127,26 @@ def test_what_cannot_be_asked_is_said(text: HuggingFaceChat, tmp_path: Path) -> 
     assert "tokens" in long.reason
     with pytest.raises(ConfigError, match=r"config\.json"):
         HuggingFaceChat(str(tmp_path))
-    with pytest.raises(ConfigError, match="gguf_file"):
-        HuggingFaceChat(str(tmp_path), vision=True, gguf_file="x.gguf")
+    with pytest.raises(ConfigError, match=r"chat\.batch is 0"):
+        HuggingFaceChat(str(tmp_path), batch=0)
     with pytest.raises(ConfigError, match="no folder"):
         HuggingFaceChat(str(tmp_path / "none"), gguf_file="x.gguf")
+
+
+@pytest.mark.parametrize("kind", ["a language model", "no model"])
+def test_a_run_without_pictures_needs_no_model_that_sees(
+    kind: str, text: HuggingFaceChat, tmp_path: Path
+) -> None:
+    folder = tiny_text(tmp_path) if kind == "a language model" else tmp_path
+    client = ChatClient(text, HuggingFaceVisionChat(str(folder), dtype="float32"), concurrency=1)
+    assert client.fingerprint.startswith(text.fingerprint)
+    shown = [replace(request("look", image=Image.new("RGB", (4, 4))), max_tokens=20) for _ in range(2)]
+    replies = client.complete([replace(request("pick"), max_tokens=64), *shown])
+    assert replies[0].outcome == "answered"
+    assert all("sees no pictures" in reply.reason for reply in replies[1:])
+    assert client.usage()["requests"] >= 1
+    with pytest.raises(ConfigError, match="no folder"):
+        HuggingFaceVisionChat(str(tmp_path / "none"))
 
 
 def test_other_weights_are_another_fingerprint(tmp_path: Path, text: HuggingFaceChat) -> None:
