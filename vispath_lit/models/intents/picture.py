@@ -15,7 +15,7 @@ from vispath_lit.models.residual import Correction
 from vispath_lit.protocols import ImageEncoder
 from vispath_lit.types import Query
 
-TAIL_DROPOUT = 0.5
+TAIL_DROPOUT = 0.75
 """Dropout of the look at the tail, which has more facts than its picture shows: to be learned by heart."""
 RARE = 0.02
 """The least share of a fact before anything is learned, and the most is all but this."""
@@ -86,7 +86,7 @@ class PictureReader(nn.Module):
         width: of relations' vectors and of the attention.
         heads: of the attention.
         questions: put to a picture by each of the two looks.
-        dropout: inside the mixtures; of the tail at least one half.
+        dropout: inside the mixtures; of the tail at least `TAIL_DROPOUT`.
         facts: `[k]` long, the signed relation of each fact that a neighbourhood tells; empty without any.
         shares: `[k]`, how often each is true where its relation is there. What a picture tells is measured
             from there, or a fact that most entities have would count for whoever has it, seen or not.
