@@ -97,8 +97,7 @@ def cpu_seconds() -> float:
 
 
 def report(**figures: object) -> None:
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
-    print(json.dumps({**figures, "peak_gb": round(peak, 3)}))
+    print(json.dumps({**figures, "peak_gb": round(memory_mb("VmHWM") / 1e3, 3)}))
 
 
 def timed(job: Callable[[], object]) -> dict[str, float]:
@@ -134,10 +133,10 @@ def opened(store: Path) -> None:
         return len(expand(graph, Paths.starts(starts, torch.zeros_like(starts))).tail)
 
     rng = np.random.default_rng(1)
-    before = private_mb()
+    before = memory_mb("RssAnon")
     for _ in range(EXPANSIONS // BATCH):
         expansion(rng.integers(0, graph.num_entities, BATCH))
-    grown = private_mb() - before
+    grown = memory_mb("RssAnon") - before
     batches = [rng.integers(0, graph.num_entities, BATCH) for _ in range(300)]
     edges = 0
     wall, used = time.perf_counter(), cpu_seconds()
@@ -159,12 +158,12 @@ def opened(store: Path) -> None:
     )
 
 
-def private_mb() -> float:
-    """RssAnon: memory that is no mapped file."""
+def memory_mb(kind: str) -> float:
+    """RssAnon is memory that is no mapped file; VmHWM the most that this program, not its parent, had."""
     for line in Path("/proc/self/status").read_text().splitlines():
-        if line.startswith("RssAnon"):
+        if line.startswith(kind):
             return int(line.split()[1]) / 1e3
-    raise RuntimeError("/proc/self/status has no RssAnon; this benchmark needs Linux")
+    raise RuntimeError(f"/proc/self/status has no {kind}; this benchmark needs Linux")
 
 
 def pykeen(folder: Path) -> None:

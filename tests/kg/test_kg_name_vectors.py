@@ -3,6 +3,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+import faiss
 import numpy as np
 import pytest
 import torch
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from vispath_lit.encoders.cache import content_keys
-from vispath_lit.kg import name_folder
+from vispath_lit.kg import name_codes, name_folder
 from vispath_lit.kg.build import build
 from vispath_lit.kg.name_codes import CodedNames, shortlist, train, write
 from vispath_lit.kg.name_folder import read_manifest
@@ -139,8 +140,44 @@ def test_codes_find_what_a_plain_product_finds(tmp_path: Path) -> None:
     assert (np.diff(scores, axis=1) <= 0).all()
 
 
+def test_threads_and_batches_change_nothing_and_ties_go_by_number(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = np.random.default_rng(2)
+    vectors = rng.normal(size=(250, DIM)).astype(np.float32)
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    vectors[100:150] = vectors[7]
+    write(tmp_path, train(vectors), 250, [(np.arange(250), vectors)])
+    found = CodedNames(tmp_path, DIM, 250, None)
+    expected = found.search(vectors, 10)
+    assert expected[1][7].tolist() == expected[1][120].tolist() == [7, *range(100, 109)]
+    assert (
+        expected[1][:, 0] == np.where((np.arange(250) >= 100) & (np.arange(250) < 150), 7, range(250))
+    ).all()
+    monkeypatch.setattr(name_codes, "BATCH", 100)
+    monkeypatch.setattr(name_codes, "PIECE", 15)
+    before = faiss.omp_get_max_threads()
+    for threads in (1, 3):
+        faiss.omp_set_num_threads(threads)
+        scores, numbers = found.search(vectors, 10)
+        assert np.array_equal(scores, expected[0])
+        assert np.array_equal(numbers, expected[1])
+    faiss.omp_set_num_threads(before)
+    assert [array.shape for array in found.search(vectors[:0], 10)] == [(0, 10), (0, 10)]
+
+
+def test_fewer_living_names_than_asked_for(tmp_path: Path) -> None:
+    vectors = np.linalg.qr(np.random.default_rng(3).normal(size=(DIM, DIM)))[0].astype(np.float32)
+    write(tmp_path, train(vectors), DIM, [(np.arange(DIM), vectors)])
+    alive = np.arange(DIM) < 3
+    scores, numbers = CodedNames(tmp_path, DIM, DIM, alive).search(vectors[:2], 5)
+    assert [sorted(row) for row in numbers.tolist()] == [[-1, -1, 0, 1, 2]] * 2
+    assert numbers[:, 0].tolist() == [0, 1]
+    assert (scores[:, 3:] == -np.inf).all()
+
+
 def test_shortlists() -> None:
-    assert [shortlist(n, 10) for n in (5, 1000, 1_000_000, 9_000_000)] == [5, 400, 2000, 6000]
+    assert [shortlist(n, 10) for n in (5, 1000, 1_000_000, 9_000_000)] == [5, 280, 2000, 6000]
 
 
 @pytest.mark.usefixtures("small")

@@ -30,7 +30,7 @@ from vispath_lit.protocols import TextEncoder
 from vispath_lit.whole import NO_ARRAY, folder_beside
 
 log = logging.getLogger(__name__)
-VERSION = 2
+VERSION = 3
 CHUNK = 2048  # names embedded at once
 FLAT_BELOW = 200_000  # names; 154 MB of vectors
 GROWTH = 2  # Beyond this many times the names that the quantizer was learned on, it is learned anew.
