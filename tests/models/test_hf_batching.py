@@ -120,3 +120,8 @@ def test_a_batch_of_one_is_one_request_at_a_time() -> None:
     held = Held()
     asked_behind_another(held, Batches(1, held), [row(3), row(9), row(3)], lambda _: None)
     assert sizes(held) == [[3], [9], [3]]
+
+
+def test_a_batch_has_a_whole_number_of_rows() -> None:
+    with pytest.raises(TypeError, match="float"):
+        Batches(2.5, lambda rows: None)  # type: ignore[arg-type]

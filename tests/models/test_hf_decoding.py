@@ -13,6 +13,10 @@ from chat_steps import Pick
 from pydantic import BaseModel
 from tiny_vlms import TEXT, write_model, write_tokenizer
 from transformers import (
+    GPTNeoConfig,
+    GPTNeoForCausalLM,
+    Lfm2Config,
+    Lfm2ForCausalLM,
     LlamaConfig,
     LlamaForCausalLM,
     MistralConfig,
@@ -132,3 +136,23 @@ def test_windows_of_attention_are_told(tiny: Tiny) -> None:
     assert all_attend(tiny.model)
     config = MistralConfig(**TEXT, vocab_size=300, sliding_window=16)
     assert not all_attend(MistralForCausalLM(config))
+    local = GPTNeoConfig(
+        vocab_size=300, hidden_size=16, num_layers=2, num_heads=2, attention_types=[[["global", "local"], 1]]
+    )
+    assert not all_attend(GPTNeoForCausalLM(local))
+
+
+def test_positions_that_go_by_the_longest_row_are_told() -> None:
+    stretched = {"rope_type": "dynamic", "factor": 2.0, "rope_theta": 10_000.0}
+    assert not all_attend(LlamaForCausalLM(LlamaConfig(**TEXT, vocab_size=300, rope_parameters=stretched)))
+
+
+def test_a_model_with_running_states_writes_alone(tiny: Tiny) -> None:
+    kinds = {"layer_types": ["conv", "full_attention"]}
+    config = Lfm2Config(**TEXT | kinds, vocab_size=len(tiny.tokenizer), pad_token_id=0)
+    torch.manual_seed(0)
+    model = Lfm2ForCausalLM(config).eval()
+    assert not all_attend(model)
+    row, again = (tiny.row("France capital Paris", Pick, 0.0, 12) for _ in range(2))
+    write(model, [row])
+    assert row.written == slowly(model, again)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 import pytest
 import torch
@@ -103,9 +104,11 @@ def test_no_question_embeds_more_than_its_bound(hubs: World, texts: int) -> None
     assert max(embedded(hubs, None, question) for question in TABLE) > texts
 
 
-def test_a_bound_below_the_least_gives_way_to_the_beam_width(hubs: World) -> None:
+@pytest.mark.parametrize("cap", [None, 1, 2])
+def test_a_bound_below_the_least_gives_way_to_the_beam_width(hubs: World, cap: int | None) -> None:
+    """Also where of a relation only some edges may be kept."""
     assert all(1 < embedded(hubs, 1, question) <= LEAST for question in TABLE)
-    searcher, _ = search(hubs, 1)
+    searcher, _ = search(hubs, 1, replace(SETTINGS, relation_cap=cap))
     for found in searcher.search([Query(text) for text in TABLE]):
         paths = 1
         for hop in found.trace:

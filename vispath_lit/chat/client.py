@@ -77,8 +77,8 @@ class ChatClient:
         """One reply a request, in order."""
         try:
             return list(self._pool.map(self._one, requests))
-        except (KeyboardInterrupt, SystemExit):
-            self._budget.close("interrupted")  # What waits to be sent again is not sent.
+        except BaseException:
+            self._budget.close("interrupted")  # What waits to be sent is not sent.
             raise
 
     def settle(self, queries: Sequence[Query]) -> list[Bill]:

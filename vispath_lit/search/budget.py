@@ -19,7 +19,8 @@ def affordable(stage: TextStage, edges: Frontier, spent: Tensor, settings: Searc
     The M1 best of each path are, whatever the bound.
 
     Args:
-        edges: the shortlist, by path, then best first.
+        edges: the shortlist by path, those first that it would keep by itself, at most M1 and no more of a
+            relation than the search keeps; then the others, each best first.
         spent: `[S]` long, distinct edge texts of earlier hops.
     """
     if stage.texts is None or stage.keep is None:
@@ -47,7 +48,7 @@ def in_turns(path: Tensor, question: Tensor, limit: Tensor, least: int) -> Tenso
     A path with few edges so leaves its turns to the others. The `least` best of each are in any case.
 
     Args:
-        path: `[n]` long, non-decreasing; the edges of a path from best to worst.
+        path: `[n]` long, non-decreasing; the edges of a path in the order of their turns.
         question: `[n]` long, of each edge.
         limit: `[S]` long.
     """

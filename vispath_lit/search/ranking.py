@@ -50,7 +50,8 @@ def staged_top(
         width: the beam width that `keep` multiplies.
         limit: rows kept a group.
         kind, cap: see `top_per_group`; the cap of a shortlist is `keep` times as wide.
-        afford: which `[m]` of a stage's shortlist to pass on, given the rows by group, then best first.
+        afford: which `[m]` of a stage's shortlist to pass on, given the rows by group: first those that this
+            stage would keep if it decided, then the others, each best first.
 
     Returns:
         Positions of the kept rows among the scored ones, sorted by group, then best first; the rows that
@@ -62,8 +63,13 @@ def staged_top(
         wide = None if cap is None else keep * cap
         logits = score(stage, rows)
         of_kind = None if kind is None else kind[rows]
-        short = rows[top_per_group(logits, group[rows], keep * width, of_kind, wide)]
-        rows = (short if afford is None else short[afford(stage, short)]).sort().values
+        short = top_per_group(logits, group[rows], keep * width, of_kind, wide)
+        if afford is not None:
+            other = torch.ones(len(rows), dtype=torch.long)
+            other[top_per_group(logits, group[rows], limit, of_kind, cap)] = 0
+            short = short[torch.sort(group[rows[short]] * 2 + other[short], stable=True).indices]
+            short = short[afford(stage, rows[short])]
+        rows = rows[short].sort().values
     logits = score(stages[-1], rows).detach().to("cpu", torch.float32)
     best = top_per_group(logits, group[rows], limit, None if kind is None else kind[rows], cap)
     return best, rows, logits

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
+from operator import index
 
 from vispath_lit.models.backbones.hf_decoding import Row
 
@@ -31,7 +32,7 @@ class Batches:
     """
 
     def __init__(self, size: int, write: Callable[[Sequence[Row]], None]) -> None:
-        self._size = size
+        self._size = index(size)
         self._write = write
         self._waiting: list[_Waiting] = []  # longest first
         self._lock = threading.Lock()

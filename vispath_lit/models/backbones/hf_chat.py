@@ -33,8 +33,9 @@ class HuggingFaceChat:
     """The `ChatModel` of a local folder or a hub id, under the JSON schema of the answer; it is blind.
 
     Requests under way at the same time are generated together, greedily unless the step asks for a
-    temperature; sampling is seeded by the request alone. What else is in a batch may change the last bits of
-    rounding and so, rarely, which token is the best; with a batch of 1 answers are strictly reproducible.
+    temperature; sampling is seeded alike for each. What else is in a batch may change the last bits of
+    rounding and so, rarely, which token is the best; with a batch of 1 answers are strictly reproducible, and
+    are kept apart from the others.
 
     Args:
         model: a folder, or an id of the hub, from where it is downloaded; no code of it is run.
@@ -42,8 +43,8 @@ class HuggingFaceChat:
         revision: commit, tag or branch on the hub.
         dtype: of the weights; `auto` is bfloat16 where the machine computes in it.
         max_prompt: tokens of a prompt; a longer one has no answer. None is what the model was made for.
-        batch: requests that are generated together, at most; those of a model with sliding windows or
-            running states, which would count the padding, are always generated alone.
+        batch: requests that are generated together, at most; those of a model that would count the padding,
+            see `all_attend`, are always generated alone.
 
     Raises:
         ConfigError: a model that cannot be opened or does not fit.
@@ -58,7 +59,7 @@ class HuggingFaceChat:
         max_prompt: int | None = None,
         batch: int = 1,
     ) -> None:
-        at_least(1, "chat", batch=batch)
+        at_least(1, "chat", batch=batch, **({} if max_prompt is None else {"max_prompt": max_prompt}))
         files = _gguf_folder(model) if gguf_file else ModelFiles.find(model, revision)
         kind = compute_dtype(dtype)
         if gguf_file:
@@ -77,10 +78,11 @@ class HuggingFaceChat:
         text = self._model.config.get_text_config()
         self._max_prompt = max_prompt or int(text.max_position_embeddings)
         self._words = llguidance.hf.from_tokenizer(self._tokenizer, n_vocab=int(text.vocab_size))
-        self._fingerprint = fingerprint(files, gguf_file or "", kind, self._max_prompt)
         self._tokenizing = threading.Lock()  # tokenizers are not made for several threads
         size = batch if hf_decoding.all_attend(self._model) else 1
         self._batches = Batches(size, partial(hf_decoding.write, self._model))
+        alone = " alone" if size == 1 else ""
+        self._fingerprint = fingerprint(files, gguf_file or "", kind, self._max_prompt) + alone
 
     @property
     def fingerprint(self) -> str:

@@ -119,7 +119,8 @@ def write(model: Any, rows: Sequence[Row]) -> None:
     shared = _beginning([unread for _, unread in begun]) if len(begun) > 1 else 0
     if shared:
         reader.read([begun[0][1][:shared]])
-    reader.repeat(len(begun))
+    if len(begun) > 1:  # the running states of some models, whose rows are written alone, cannot be repeated
+        reader.repeat(len(begun))
     going = [row for row, _ in begun]
     unread = [tokens[shared:] for _, tokens in begun]
     while going:
@@ -154,6 +155,15 @@ def _beginning(rows: Sequence[Sequence[int]]) -> int:
 
 
 def all_attend(model: Any) -> bool:
-    """Whether every layer attends to everything; windows and running states would count padding."""
+    """Whether every layer attends to everything, and positions mean the same in any company.
+
+    Windows and running states would count padding, and some rotary embeddings go by the longest row.
+    """
+    config = model.config.get_text_config()
     layers = DynamicCache(config=model.config).layers
-    return bool(layers) and all(type(layer) is DynamicLayer for layer in layers)
+    windows = "local" in getattr(config, "attention_layers", ())  # GPT-Neo's, which no layer of a cache shows
+    rotary = getattr(config, "rope_parameters", None) or {}
+    by_length = {rotary.get("rope_type")} & {"dynamic", "longrope"}
+    return (
+        bool(layers) and all(type(layer) is DynamicLayer for layer in layers) and not (windows or by_length)
+    )

@@ -13,7 +13,7 @@ from PIL.Image import Image
 from torch import Tensor
 from transformers import AutoModelForImageTextToText, LogitsProcessorList, StoppingCriteriaList
 
-from vispath_lit.errors import ChatError, ConfigError
+from vispath_lit.errors import ChatError, ConfigError, at_least
 from vispath_lit.models.backbones.hf_chat import Dtype, check_length, fingerprint, transcript
 from vispath_lit.models.backbones.hf_files import ModelFiles, compute_dtype
 from vispath_lit.models.backbones.hf_grammar import Grammar, SchemaDone, SchemaRule
@@ -45,6 +45,8 @@ class HuggingFaceVisionChat:
         dtype: Dtype = "auto",
         max_prompt: int | None = None,
     ) -> None:
+        if max_prompt is not None:
+            at_least(1, "chat", max_prompt=max_prompt)
         folder = Path(model).expanduser()
         # Not yet asked whether there is a model in it: a folder of a GGUF file has none that sees.
         self._files = (

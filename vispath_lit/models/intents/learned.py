@@ -110,7 +110,7 @@ class LearnedIntent(nn.Module):
         self.reader = nn.ModuleList(EncoderLayer(width, heads, dropout) for _ in range(reader_layers))
         if image_encoder is not None and image_tokens:
             facts = getattr(neighbourhood, "fact_relation", torch.zeros(0, dtype=torch.long))
-            shares = getattr(neighbourhood, "fact_share", torch.zeros(0))
+            shares = getattr(neighbourhood, "fact_share", torch.zeros(len(facts)))
             near = 0 if len(facts) or neighbourhood is None else neighbourhood.dim
             self._reader = partial(
                 PictureReader, image_encoder, width, heads, image_tokens, dropout, facts, shares, near

@@ -17,7 +17,7 @@ from vispath_lit.types import Query
 
 TAIL_DROPOUT = 0.75
 """Dropout of the look at the tail, which has more facts than its picture shows: to be learned by heart."""
-RARE = 0.02
+LEAST_SHARE = 0.02
 """The least share of a fact before anything is learned, and the most is all but this."""
 
 
@@ -120,7 +120,7 @@ class PictureReader(nn.Module):
             self.tail_look = Look(*looked[:-1], max(dropout, TAIL_DROPOUT))
             self.of_facts = nn.Linear(2 * width, told, bias=bool(near))
         if len(facts):
-            self.usual = nn.Parameter(torch.logit(shares.float(), eps=RARE))
+            self.usual = nn.Parameter(torch.logit(shares.float(), eps=LEAST_SHARE))
         if near:
             self.trust_near = Correction(width, 1)
         self.trust = Correction(width, 2 * width)
