@@ -151,7 +151,8 @@ def test_a_model_with_running_states_writes_alone(tiny: Tiny) -> None:
     kinds = {"layer_types": ["conv", "full_attention"]}
     config = Lfm2Config(**TEXT | kinds, vocab_size=len(tiny.tokenizer), pad_token_id=0)
     torch.manual_seed(0)
-    model = Lfm2ForCausalLM(config).eval()
+    model: Any = Lfm2ForCausalLM(config)
+    model.eval()
     assert not all_attend(model)
     row, again = (tiny.row("France capital Paris", Pick, 0.0, 12) for _ in range(2))
     write(model, [row])
