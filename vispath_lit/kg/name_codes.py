@@ -136,13 +136,16 @@ class CodedNames:
         index = faiss.read_index(str(folder / QUANTIZER))
         codes = np.load(folder / CODES, mmap_mode="r", allow_pickle=False)
         scale = np.load(folder / SCALE, allow_pickle=False)
-        if not isinstance(index, faiss.IndexPreTransform) or (index.d, index.ntotal) != (dim, names):
-            raise ValueError(f"a quantizer of {index.ntotal} x {index.d}, expected {names} x {dim}, rotated")
+        if not isinstance(index, faiss.IndexPreTransform) or index.chain.size() != 1:
+            raise ValueError(f"a {type(index).__name__}, expected a quantizer behind one rotation")
+        inner = faiss.downcast_index(index.index)
+        if not isinstance(inner, faiss.IndexPQFastScan) or (index.d, inner.ntotal) != (dim, names):
+            raise ValueError(f"a quantizer of {inner.ntotal} x {index.d}, expected {names} x {dim}")
         if (codes.shape, codes.dtype, scale.shape) != ((names, dim), np.dtype(np.int8), (2, dim)):
             raise ValueError(f"codes of {codes.dtype} and shape {codes.shape}, expected int8 {names} x {dim}")
         self._index = index  # which owns the next two
         self._rotation = faiss.downcast_VectorTransform(index.chain.at(0))
-        self._quantizer = faiss.downcast_index(index.index)
+        self._quantizer = inner
         self._quantizer.qbs = TOGETHER
         self._codes, self._scale, self._alive = codes.view(np.ndarray), scale, alive
         self.shortlist: int | None = None  # by `shortlist` where None

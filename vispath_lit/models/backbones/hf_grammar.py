@@ -75,8 +75,7 @@ class SchemaRule(LogitsProcessor):
     def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor:
         self.follow(input_ids)
         allowed = self._grammar.allowed().to(scores.device)
-        masked = scores.masked_fill(~allowed[: scores.shape[1]], float("-inf"))
-        return masked
+        return scores.masked_fill(~allowed[: scores.shape[1]], float("-inf"))
 
     def follow(self, input_ids: Tensor) -> bool:
         """Reads the tokens that are new; whether the answer is complete."""
