@@ -329,3 +329,18 @@ def test_names_that_the_encoder_cannot_read_do_not_score_as_equal(tmp_path: Path
 def test_an_empty_graph_of_names(tmp_path: Path) -> None:
     graph = graph_of(tmp_path / "g", [("one", [])])
     assert [m.name for m in NameIndex(graph, Hashed()).find([""], k=5)[0]] == ["one"]
+
+
+def test_a_quantizer_of_another_kind_or_size_is_refused(tmp_path: Path) -> None:
+    """Its numbers would lie outside the bytes."""
+    rng = np.random.default_rng(0)
+    vectors = rng.standard_normal((40, 16)).astype(np.float32)
+    write(tmp_path, train(vectors), 40, [(np.arange(40), vectors)])
+    CodedNames(tmp_path, 16, 40, None)
+    whole = faiss.read_index(str(tmp_path / name_codes.QUANTIZER))
+    whole.add(vectors)
+    other = faiss.IndexPreTransform(faiss.RandomRotationMatrix(16, 16), faiss.IndexFlatIP(16))
+    for index in (whole, other, faiss.IndexFlatIP(16)):
+        faiss.write_index(index, str(tmp_path / name_codes.QUANTIZER))
+        with pytest.raises(ValueError, match="quantizer"):
+            CodedNames(tmp_path, 16, 40, None)
