@@ -9,7 +9,8 @@ import pytest
 from pydantic import BaseModel, Field
 
 from vispath_lit.chat.parsing import json_schema
-from vispath_lit.models.backbones.hf_grammar import MAX_ITEMS, Grammar, bounded
+from vispath_lit.models.backbones.hf_grammar import MAX_ITEMS, Bounds, Grammar
+from vispath_lit.systems.replies import Said
 
 BYTES = llguidance.LLTokenizer("byte")
 
@@ -41,9 +42,9 @@ class Bounded(BaseModel):
     one: Literal[1, 20_000]
 
 
-def takes(reply: type[BaseModel], text: str) -> bool:
+def takes(reply: type[BaseModel], text: str, most: int | None = None, max_tokens: int = 512) -> bool:
     """Whether a model may write all of a text and then stop."""
-    grammar = Grammar(BYTES, reply)
+    grammar = Grammar(BYTES, reply, most, max_tokens)
     for byte in text.encode():
         if grammar.done or not grammar.allowed()[byte]:
             return False
@@ -72,6 +73,19 @@ def test_lists_end() -> None:
     assert takes(Many, '{"value":[]}')
 
 
+def test_a_list_has_no_more_items_than_a_step_reads() -> None:
+    assert takes(Many, '{"value":[1,2,3]}', most=3)
+    assert not takes(Many, '{"value":[1,2,3,4]}', most=3)
+    many = ",".join("1" * (MAX_ITEMS + 5))
+    assert takes(Many, f'{{"value":[{many}]}}', most=MAX_ITEMS + 5)
+
+
+def test_a_text_closes_before_the_tokens_are_used_up() -> None:
+    assert takes(Said, f'{{"answer":"{"x" * 20}"}}', max_tokens=10)
+    assert not takes(Said, f'{{"answer":"{"x" * 21}"}}', max_tokens=10)
+    assert takes(Said, '{"answer":""}', max_tokens=10)
+
+
 def test_what_lies_within_a_list_is_bounded_too() -> None:
     assert takes(Nested, '{"value":[{"value":0.25}]}')
     assert takes(Nested, '{"value":null}')
@@ -90,7 +104,7 @@ def test_bounds_of_a_reply_itself_stay() -> None:
         text = f'{{"few":[{few}],"small":{small},"large":{large},"one":{one}}}'
         assert takes(Bounded, text) == valid, text
     schema = json_schema(Bounded)
-    found = bounded(schema)["properties"]
+    found = Bounds(MAX_ITEMS, 512).put(schema)["properties"]
     assert found["few"] | {"items": None} == schema["properties"]["few"] | {"items": None}
     assert found["small"] == schema["properties"]["small"]
     assert found["one"] == schema["properties"]["one"]
@@ -103,7 +117,7 @@ def test_a_range_without_a_number_of_two_decimals_keeps_all_of_its_own() -> None
 
 def test_the_schema_that_servers_get_has_no_such_bounds() -> None:
     schema = json_schema(Many)
-    bounded(schema)
+    Bounds(MAX_ITEMS, 512).put(schema)
     assert schema["properties"]["value"] == {"items": {"type": "integer"}, "title": "Value", "type": "array"}
 
 

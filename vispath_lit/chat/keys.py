@@ -15,6 +15,8 @@ def request_key(request: ChatRequest[ReplyT], model: str) -> str:
     content = blake2b(digest_size=16)
     for part in (model, schema_text(request.reply), repr(request.temperature), str(request.max_tokens)):
         _add(content, part.encode())
+    if request.most is not None:
+        _add(content, str(request.most).encode())
     for message in request.messages:
         _add(content, message.role.encode())
         for one in message.parts:

@@ -48,6 +48,7 @@ class Prompt(Generic[ReplyT]):
         fallback: ReplyT,
         query: Query | None = None,
         images: Mapping[str, Image | None] | None = None,
+        most: int | None = None,
     ) -> ChatRequest[ReplyT]:
         """The step's request about some data.
 
@@ -56,6 +57,7 @@ class Prompt(Generic[ReplyT]):
             fallback: what the step goes on with where no valid answer is had.
             query: the question that pays.
             images: pictures by the name under which the instructions speak of them; None is left out.
+            most: items of a list in the answer that are read.
         """
         system = FRAME.format(instructions=self.instructions.strip(), schema=schema_text(self.reply))
         shown: list[str | Image] = []
@@ -64,7 +66,7 @@ class Prompt(Generic[ReplyT]):
                 shown += [f"Picture: {name}", image]
         messages = (ChatMessage("system", (system,)), ChatMessage("user", (*shown, quote(data))))
         return ChatRequest(
-            self.step, messages, self.reply, fallback, query, self.temperature, self.max_tokens
+            self.step, messages, self.reply, fallback, query, self.temperature, self.max_tokens, most
         )
 
 

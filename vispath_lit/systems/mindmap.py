@@ -121,7 +121,9 @@ class MindMap(Walking):
 
     def talk(self, query: Query, candidates: Sequence[Candidate]) -> Talk:
         start = self.graph.label(candidates[0].entity) if candidates else ""
-        (found,) = yield [EXTRACT.request({"question": query.text}, Names(names=[]), query)]  # 1
+        (found,) = yield [
+            EXTRACT.request({"question": query.text}, Names(names=[]), query, most=MAX_ENTITIES)
+        ]  # 1
         entities = self._linked([c.entity for c in candidates[:1]], found.names)  # 2
         paths = self._balanced(list(self._segments(entities)))  # 3 to 5
         lines = list(islice(self._lines(entities), self.neighbours))  # 6

@@ -200,7 +200,9 @@ class PathsOverGraph(Walking):
         topics = self._topics(query, candidates)
         labels = self.graph.labels(topics)
         fallback = Plan(chain=[], sub_questions=[query.text])
-        (plan,) = yield [PLAN.request({"question": query.text, "topics": labels}, fallback, query)]  # 1
+        (plan,) = yield [
+            PLAN.request({"question": query.text, "topics": labels}, fallback, query, most=MAX_CHAIN)
+        ]  # 1
         chain = [text for text in map(plain, plan.chain) if text][:MAX_CHAIN]
         asked = Asked(query, chain, plan.sub_questions[:MAX_TOPICS])
         answer: str = ""
@@ -270,7 +272,7 @@ class PathsOverGraph(Walking):
                 data = self._data(asked, paths) | {"most": most}
                 data["paths"] = numbered([self.words(path) for path in paths])
                 order = Numbers(numbers=list(range(1, most + 1)))
-                (reply,) = yield [prompt.request(data, order, asked.query)]
+                (reply,) = yield [prompt.request(data, order, asked.query, most=most)]
                 paths = [paths[i] for i in chosen(reply.numbers, len(paths), most)] or paths[:most]
         return list(paths)
 
@@ -287,7 +289,9 @@ class PathsOverGraph(Walking):
 
     def _supplement(self, asked: Asked, subgraph: Subgraph, paths: Sequence[Path]) -> Step[list[Path]]:
         """Step 8: shortest paths from the topics to entities that the model names."""
-        (reply,) = yield [PREDICT.request(self._data(asked, paths), Names(names=[]), asked.query)]
+        (reply,) = yield [
+            PREDICT.request(self._data(asked, paths), Names(names=[]), asked.query, most=MAX_PREDICTED)
+        ]
         names = list(dict.fromkeys(name for name in map(plain, reply.names) if name))[:MAX_PREDICTED]
         found: list[Path] = []
         for matches, name in zip(self.nearest.search(names, NEAR_NAMES) if names else [], names, strict=True):

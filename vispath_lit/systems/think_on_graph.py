@@ -233,7 +233,7 @@ class ThinkOnGraph(Walking):
             "width": self.width,
             "relations": numbered([self.graph.relation_label(relation) for relation in relations]),
         }
-        return RELATIONS.request(data, Picks(picks=[]), query)
+        return RELATIONS.request(data, Picks(picks=[]), query, most=self.width)
 
     def _score_entities(
         self, query: Query, start: str, path: Path, relation: int, tails: Sequence[int]
@@ -246,7 +246,7 @@ class ThinkOnGraph(Walking):
             "relation": self.graph.relation_label(relation),
             "entities": numbered(self.graph.labels(tails)),
         }
-        return ENTITIES.request(data, Picks(picks=even), query)
+        return ENTITIES.request(data, Picks(picks=even), query, most=len(tails))
 
 
 def scores(reply: Picks, count: int, most: int) -> list[tuple[int, float]]:

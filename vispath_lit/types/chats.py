@@ -35,6 +35,7 @@ class ChatRequest(Generic[ReplyT]):
         query: the question that pays for the call; None where none does.
         temperature: of the sampling; 0 is greedy.
         max_tokens: of the answer.
+        most: items of a list in the answer that are read; None where the step sets no bound.
     """
 
     step: str
@@ -44,6 +45,7 @@ class ChatRequest(Generic[ReplyT]):
     query: Query | None = None
     temperature: float = 0.0
     max_tokens: int = 512
+    most: int | None = None
 
     @property
     def images(self) -> tuple[Image, ...]:

@@ -99,7 +99,7 @@ class HuggingFaceChat:
         with self._tokenizing:
             prompt = self._tokenizer(self._prompt(request.messages), add_special_tokens=False)["input_ids"]
         check_length(len(prompt), self._max_prompt)
-        grammar = Grammar(self._words, request.reply)
+        grammar = Grammar(self._words, request.reply, request.most, request.max_tokens)
         row = hf_decoding.Row(request.step, prompt, grammar, request.temperature, request.max_tokens)
         self._batches.write(row, send)
         with self._tokenizing:

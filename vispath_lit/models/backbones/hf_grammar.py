@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import llguidance
@@ -18,7 +19,8 @@ from vispath_lit.errors import ChatError
 MAX_ITEMS = 20  # of a list
 MAX_NUMBER = 9_999  # either side of zero
 STEP = 0.01  # of numbers that are no integers: two decimals
-VERSION = 2  # of these rules, in fingerprints: other rules give other answers
+LETTERS = 2  # of a text, for each token that the answer may have: it closes before it is cut off
+VERSION = 3  # of these rules, in fingerprints: other rules give other answers
 
 
 class Grammar:
@@ -27,14 +29,19 @@ class Grammar:
     Args:
         words: the model's tokenizer as llguidance has it.
         reply: the shape of the answer.
+        most: items of each list that has no bound of its own; `MAX_ITEMS` where None.
+        max_tokens: of the answer; bounds its texts.
 
     Raises:
         ChatError: a shape of which no grammar can be made.
     """
 
-    def __init__(self, words: Any, reply: type[BaseModel]) -> None:
+    def __init__(
+        self, words: Any, reply: type[BaseModel], most: int | None = None, max_tokens: int = 512
+    ) -> None:
+        bounds = Bounds(MAX_ITEMS if most is None else most, LETTERS * max_tokens)
         grammar = llguidance.LLMatcher.grammar_from_json_schema(
-            bounded(json_schema(reply)), overrides={"whitespace_flexible": False}
+            bounds.put(json_schema(reply)), overrides={"whitespace_flexible": False}
         )
         self._matcher = llguidance.LLMatcher(words, grammar)
         if self._matcher.is_error():
@@ -95,20 +102,35 @@ class SchemaDone(StoppingCriteria):
         return torch.full((len(input_ids),), self._rule.follow(input_ids), device=input_ids.device)
 
 
-def bounded(schema: Any) -> Any:
-    """A JSON schema with bounds on lists and numbers that have none; the rest as it was."""
-    if isinstance(schema, list):
-        return [bounded(one) for one in schema]
-    if not isinstance(schema, dict):
-        return schema
-    found = {key: bounded(value) for key, value in schema.items()}
-    if "enum" in found or "const" in found:
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """What a JSON schema that sets no bounds itself is held to.
+
+    Attributes:
+        items: of a list.
+        letters: of a text.
+    """
+
+    items: int
+    letters: int
+
+    def put(self, schema: Any) -> Any:
+        """The schema with bounds on lists, texts and numbers that have none; the rest as it was."""
+        if isinstance(schema, list):
+            return [self.put(one) for one in schema]
+        if not isinstance(schema, dict):
+            return schema
+        found = {key: self.put(value) for key, value in schema.items()}
+        if "enum" in found or "const" in found:
+            return found
+        kind = found.get("type")
+        if kind == "array":
+            found.setdefault("maxItems", max(self.items, found.get("minItems", 0)))
+        if kind == "string":
+            found.setdefault("maxLength", max(self.letters, found.get("minLength", 0)))
+        if kind in ("number", "integer"):
+            _bound_number(found)
         return found
-    if found.get("type") == "array":
-        found.setdefault("maxItems", max(MAX_ITEMS, found.get("minItems", 0)))
-    if found.get("type") in ("number", "integer"):
-        _bound_number(found)
-    return found
 
 
 def _bound_number(schema: dict[str, Any]) -> None:

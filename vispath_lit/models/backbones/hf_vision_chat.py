@@ -78,7 +78,7 @@ class HuggingFaceVisionChat:
             inputs = model.inputs(request.messages, request.images)
             length = int(inputs["input_ids"].shape[1])
             check_length(length, self._max_prompt or model.max_prompt)
-            rule = SchemaRule(Grammar(model.words, request.reply), length)
+            rule = SchemaRule(Grammar(model.words, request.reply, request.most, request.max_tokens), length)
             send()
             written = model.write(inputs, rule, request.temperature, request.max_tokens)
         text = model.processor.tokenizer.decode(written, skip_special_tokens=True)
