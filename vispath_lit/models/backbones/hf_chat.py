@@ -14,7 +14,7 @@ from typing import Literal
 import llguidance.hf
 import torch
 import xxhash
-from transformers import AutoModelForCausalLM, AutoTokenizer
+from transformers import AutoModelForCausalLM, AutoTokenizer, GgufConfig
 
 from vispath_lit.errors import ChatError, ConfigError, at_least
 from vispath_lit.models.backbones import hf_decoding
@@ -65,7 +65,10 @@ class HuggingFaceChat:
         if gguf_file:
             with contextlib.redirect_stderr(io.StringIO()):  # where a bar is drawn that no setting turns off
                 self._tokenizer = files.whole(AutoTokenizer, gguf_file=gguf_file)
-                self._model = files.whole(AutoModelForCausalLM, gguf_file=gguf_file, dtype=kind)
+                dense = GgufConfig(dequantize=True)  # else kernels of the hub may be fetched and run
+                self._model = files.whole(
+                    AutoModelForCausalLM, gguf_file=gguf_file, dtype=kind, quantization_config=dense
+                )
         else:
             self._tokenizer = files.whole(AutoTokenizer)
             self._model = files.whole(AutoModelForCausalLM, dtype=kind, use_safetensors=True)
