@@ -10,6 +10,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
+from vispath_lit.data.atlas.questions import wording
 from vispath_lit.data.atlas.questions.forms import BESIDE, SLOT, STEPS, phrases
 from vispath_lit.data.atlas.questions.wording import Writer
 from vispath_lit.data.atlas.relations import RELATIONS, SECTORS
@@ -72,6 +73,18 @@ def test_everyday_words_are_about_half_of_the_forms_of_a_border(part: str) -> No
     assert 0.4 < spelled / len(getattr(ALL, part)["borders_east"]) < 0.6
 
 
+INSIDE = ("at the top", "at the bottom", "at the foot", "edge of", "corner of", "side of", "border of")
+BEYOND = ("past", "off", "over", "beyond", "sunrise side", "sunset side")
+
+
+@pytest.mark.parametrize("sector", SECTORS)
+def test_everyday_words_say_beside_and_not_within(sector: str) -> None:
+    for phrase in LISTS["beside"][sector]:
+        assert not any(words in phrase for words in INSIDE) or any(words in phrase for words in BEYOND), (
+            phrase
+        )
+
+
 def test_the_other_splits_have_no_steps() -> None:
     assert not any(phrases().moves.values())
     assert not phrases().starts
@@ -94,12 +107,18 @@ def test_wide_questions_of_all_relations_and_lengths_have_no_open_slot() -> None
         assert "that that" not in text
 
 
+@pytest.fixture
+def nested(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(wording, "NARRATED", 0.0)
+
+
 def walks(wide: bool) -> list[str]:
     writer = Writer(np.random.default_rng(0), held_out=False, wide=wide)
     relations, types = ["borders_south", "borders_northeast"], ["country"] * 3
     return [writer.question("flag", relations, types).text for _ in range(1000)]
 
 
+@pytest.mark.usefixtures("nested")
 def test_a_border_in_the_middle_or_at_the_end_may_be_told_as_a_step() -> None:
     def told(relation: str) -> list[str]:
         steps = [s.replace("{t}", "country").replace(SLOT, "that country") for s in ALL.moves[relation]]

@@ -4,24 +4,29 @@ The start is named by what its picture shows, every middle relation becomes a no
 phrase before it, and the last relation becomes the question. Four things vary: the forms of the
 relations, how the start is introduced, whether the question is one sentence or several, and, in train_wide
 only, whether what is asked comes first, what people say around it, and whether borders are told as the steps
-of a walk over the map.
+of a walk over the map. A share of train_wide is not nested but narrated (`narration.py`).
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from vispath_lit.data.atlas.questions.filling import capital, fill, fitting
 from vispath_lit.data.atlas.questions.forms import FIVE, KEPT, SLOT, phrases
-
-LONG = 6
-"""A phrase of more words than this is never put in the middle of a clause."""
+from vispath_lit.data.atlas.questions.narration import Narrator
 
 WALK, ARRIVE = 0.5, 0.25
 """How often train_wide tells a border as a step: one that ends a sentence, and one that ends the question."""
+
+CHATTY = 0.2
+"""How often train_wide says something around a question."""
+
+NARRATED = 0.3
+"""The share of train_wide that tells its steps forwards: each of some three hundred told steps comes a dozen
+times, and of all training questions five in six still nest their hops, as most of the other splits do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +68,7 @@ class Writer:
         self._wide = wide
         self._phrases = phrases(wide=wide)
         self._new = False
+        self._narrator = Narrator(rng)
 
     def question(self, kind: str, relations: Sequence[str], types: Sequence[str]) -> Worded:
         """One wording.
@@ -73,6 +79,9 @@ class Writer:
             types: h + 1 entity types, the start first.
         """
         self._new = False
+        if self._wide and self._rng.random() < NARRATED:
+            text = self._narrator.question(kind, relations, types)
+            return Worded(self._around(text) if self._rng.random() < CHATTY else text, new_form=False)
         frame = self._frame(len(relations))
         sentences: list[str] = []
         if frame.told:
@@ -99,9 +108,11 @@ class Writer:
         else:
             sentences.append(self._ask(relations[-1], subject, types[-1]))
         text = " ".join(capital(s) for s in sentences)
-        return Worded(
-            self._any(self._phrases.around).replace(SLOT, text) if frame.chatty else text, self._new
-        )
+        return Worded(self._around(text) if frame.chatty else text, self._new)
+
+    def _around(self, text: str) -> str:
+        """The question with what people say around one."""
+        return self._any(self._phrases.around).replace(SLOT, text)
 
     def that(self, type_: str) -> str:
         """Points back to the sentence before: "that country"."""
@@ -117,7 +128,7 @@ class Writer:
         pauses = {int(self._rng.integers(max(1, hops - 2), hops))} if pause else set[int]()
         if not self._wide:
             return Frame(told, pauses)
-        more, first, chatty = self._rng.random(3) < (0.2, 0.12, 0.2)
+        more, first, chatty = self._rng.random(3) < (0.2, 0.12, CHATTY)
         if more:
             pauses |= {hop for hop in range(1, hops) if self._rng.random() < 0.6}
         if first:
@@ -158,26 +169,3 @@ class Writer:
         form = forms[chosen]
         assert form is not None
         return form
-
-
-def fitting(forms: Sequence[str], subject: str) -> list[str | None]:
-    """The forms that stay readable with this subject; a long one has to stand at the end.
-
-    Where that leaves no form of either share (for all splits, for the test splits), all are kept.
-    """
-    if len(subject.split()) <= LONG:
-        return list(forms)
-    kept = [form if re.search(r"\{x\}\W*$", form) else None for form in forms]
-    return kept if any(kept[:KEPT]) else list(forms)
-
-
-def fill(form: str, subject: str, noun: str) -> str:
-    """The form with its slots filled; "which that country", never "that that country"."""
-    if subject.startswith("that "):
-        form = form.replace("that {x}", "which {x}")
-    return form.replace("{t}", noun).replace(SLOT, subject)
-
-
-def capital(sentence: str) -> str:
-    """The sentence with its first letter in upper case."""
-    return sentence[:1].upper() + sentence[1:]
