@@ -188,11 +188,3 @@ class Narrator:
             or (not here.letter and (here.it or (here.clear and "there" in form.split("?")[0].split())))
         ]
         return self._words.any(forms) if forms and self._words.chance(0.4) else None
-
-
-def _means(form: str, here: Reached, relation: str) -> bool:
-    """Whether the reference of a short question, if it has one of its own, can mean only one thing."""
-    if SLOT in form:
-        return True
-    there = "there" in form.removesuffix("?").split()
-    return not here.letter and (here.is_it(relation) or (there and here.clear))
