@@ -168,6 +168,8 @@ def test_everything_that_changes_an_answer_changes_the_key() -> None:
     keys += [request_key(request("one", image=image), "m") for image in (red, blue)]
     keys += [
         request_key(plain, "other"),
+        request_key(replace(plain, most=3), "m"),
+        request_key(replace(plain, most=4), "m"),
         request_key(ChatRequest("pick", plain.messages, Other, Other(choice=1)), "m"),
     ]
     assert len(set(keys)) == len(keys)

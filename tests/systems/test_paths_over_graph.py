@@ -76,6 +76,8 @@ def test_three_cuts(make_graph: MakeGraph) -> None:
     first, second = script.of("pog_branches")[0], script.of("pog_best")[0]
     assert (len(first["paths"]), first["most"]) == (80, 20)  # 6
     assert (len(second["paths"]), second["most"]) == (20, 3)
+    asked = {request.step: request.most for request in script.requests}
+    assert (asked["pog_branches"], asked["pog_best"]) == (20, 3)
     assert [p["text"] for p in second["paths"]] == [p["text"] for p in first["paths"]][::-1][:20]
     assert script.of("pog_judge")[0]["paths"] == [second["paths"][i - 1]["text"] for i in (7, 3, 5)]
     assert script.count("pog_plan.fallback") == 1

@@ -58,6 +58,7 @@ def test_it_walks_to_an_answer_and_stops_where_the_facts_suffice(toy_graph: Know
     assert found.cost.text_tokens > 0
     assert {request.temperature for request in script.requests if request.step == "tog_judge"} == {0.0}
     assert {request.temperature for request in script.requests if request.step == "tog_relations"} == {0.4}
+    assert {request.most for request in script.requests if request.step == "tog_relations"} == {3}
 
 
 def test_relations_go_both_ways_but_not_straight_back(toy_graph: KnowledgeGraph) -> None:
