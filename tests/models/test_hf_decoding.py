@@ -24,6 +24,7 @@ from transformers import (
     PreTrainedTokenizerFast,
 )
 
+from vispath_lit.models.backbones import hf_cache, hf_decoding
 from vispath_lit.models.backbones.hf_decoding import Row, all_attend, choose, write
 from vispath_lit.models.backbones.hf_grammar import Grammar
 
@@ -68,6 +69,13 @@ class Tiny:
     def row(self, text: str, reply: type[BaseModel], temperature: float, max_tokens: int) -> Row:
         prompt = self.tokenizer(text, add_special_tokens=False)["input_ids"]
         return Row("pick", prompt, Grammar(self.words, reply), temperature, max_tokens)
+
+
+@pytest.fixture(autouse=True, params=[1, 10_000])
+def read_alone(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Prompts that are read one by one and ones that are read side by side; little room behind both."""
+    monkeypatch.setattr(hf_decoding, "ALONE", request.param)
+    monkeypatch.setattr(hf_cache, "HEADROOM", 2)
 
 
 @pytest.fixture(scope="module")
