@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ from chat_steps import Pick
 from pydantic import BaseModel
 from tiny_vlms import TEXT, write_model, write_tokenizer
 from transformers import (
+    DynamicCache,
     GPTNeoConfig,
     GPTNeoForCausalLM,
     Lfm2Config,
@@ -71,11 +72,20 @@ class Tiny:
         return Row("pick", prompt, Grammar(self.words, reply), temperature, max_tokens)
 
 
-@pytest.fixture(autouse=True, params=[1, 10_000])
-def read_alone(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture(params=[True, False], ids=["alone", "side by side"])
+def joins(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Prompts that are read one by one and ones that are read side by side; little room behind both."""
-    monkeypatch.setattr(hf_decoding, "ALONE", request.param)
+    monkeypatch.setattr(hf_decoding, "quicker_alone", lambda lengths, shared: request.param)
     monkeypatch.setattr(hf_cache, "HEADROOM", 2)
+    joined, join = [0], hf_cache.joined_cache
+
+    def counted(caches: Sequence[DynamicCache]) -> DynamicCache:
+        joined[0] += 1
+        return join(caches)
+
+    monkeypatch.setattr(hf_decoding, "joined_cache", counted)
+    yield
+    assert bool(joined[0]) == request.param
 
 
 @pytest.fixture(scope="module")
@@ -103,6 +113,7 @@ def written(tiny: Tiny, asked: Sequence[tuple[str, type[BaseModel], float, int]]
     return [row.written for row in rows]
 
 
+@pytest.mark.usefixtures("joins")
 def test_company_changes_no_answer(tiny: Tiny) -> None:
     alone = [written(tiny, [one])[0] for one in ASKED]
     assert alone == [slowly(tiny.model, tiny.row(*one)) for one in ASKED]
@@ -115,6 +126,7 @@ def test_company_changes_no_answer(tiny: Tiny) -> None:
     assert len(alone[6]) == 1
 
 
+@pytest.mark.usefixtures("joins")
 def test_prompts_that_share_nothing_and_prompts_that_are_one(tiny: Tiny) -> None:
     for texts in (["Paris", "which relation should the next step follow?"], ["Paris", "Paris"], ["a", "a b"]):
         asked = [(text, Choices, 0.0, 40) for text in texts]
@@ -165,3 +177,10 @@ def test_a_model_with_running_states_writes_alone(tiny: Tiny) -> None:
     row, again = (tiny.row("France capital Paris", Pick, 0.0, 12) for _ in range(2))
     write(model, [row])
     assert row.written == slowly(model, again)
+
+
+def test_prompts_are_read_alone_where_that_is_less_work() -> None:
+    assert hf_decoding.quicker_alone([2000, 1800], 100)
+    assert not hf_decoding.quicker_alone([200, 180], 10), "little to read"
+    assert not hf_decoding.quicker_alone([2000] * 12, 1000), "a long beginning twelve times"
+    assert hf_decoding.quicker_alone([1900, *[1010] * 11], 1000), "much padding"
