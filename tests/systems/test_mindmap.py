@@ -55,6 +55,22 @@ def test_its_steps_in_order(toy_graph: KnowledgeGraph) -> None:
     assert lines[0] == {"number": 1, "text": "Paris -> located in -> France"}
 
 
+def test_names_of_one_entity_get_the_next_nearest_ones(toy_graph: KnowledgeGraph) -> None:  # 2
+    system = rival(toy_graph, Script())
+    names = ["Germany", "the Germany", "Germany of old"]
+    near = [[m.entity for m in matches] for matches in system.nearest.search(names, 3)]
+    de = toy_graph.entity_index("de")
+    assert [ranked[0] for ranked in near] == [de] * 3
+    linked = system._linked([], names)
+    assert linked[:2] == [de, near[1][1]]
+    assert linked[2] == next(entity for entity in near[2] if entity not in linked[:2])
+    assert system._linked([de], ["Germany"]) == [de], "the start's own name is no second thing"
+    assert system._linked([de], names) == linked
+    several = [f"Germany {i}" for i in range(20)]
+    count = len(system._linked([], several))
+    assert count == min(8, toy_graph.num_entities), "every name that is read has an entity of its own"
+
+
 def test_paths_through_another_entity_win_and_it_is_no_further_goal(make_graph: MakeGraph) -> None:
     """Two ways from 0 to 3, one of them through 2, which is named later."""
     graph = make_graph(5, 1, [(0, 0, 1), (1, 0, 3), (0, 0, 2), (2, 0, 3), (3, 0, 4)])

@@ -100,6 +100,23 @@ def test_several_topics_are_joined_in_the_order_of_the_chain(toy_graph: Knowledg
     assert (found.answer, found.provenance) == ("France", "terminal")
 
 
+def test_topics_that_are_joined_are_judged_once(make_graph: MakeGraph) -> None:  # 5
+    """More hops find no other shortest paths; topics that are joined late are judged once they are."""
+    graph = make_graph(5, 1, [(i, 0, i + 1) for i in range(4)])
+    # From 0 to 1 there is one round, and step 9 goes on to 2; to 4 they are two, and there is nothing beyond.
+    for goal, judged in ((1, 1 + 1), (4, 2)):
+        script = Script(pog_judge=NO, pog_predict={"names": []}, pog_summary={"text": "so"})
+        rival(graph, script).answer([Query(f"What joins it and Entity {goal}?", topic=0)])
+        assert script.of("pog_plan")[0]["topics"] == ["entity 0", f"entity {goal}"]
+        assert script.count("pog_judge.calls") == script.count("pog_summary.calls") == judged, goal
+
+
+def test_a_single_topic_is_judged_after_every_hop(make_graph: MakeGraph) -> None:
+    script = Script(pog_judge=NO, pog_predict={"names": []}, pog_summary={"text": "so"})
+    rival(make_graph(2, 1, [(0, 0, 1)]), script).answer([Query("?", topic=0)])
+    assert script.count("pog_judge.calls") == 3, "though there is but one path"
+
+
 def test_only_what_is_near_all_topics_is_left(make_graph: MakeGraph) -> None:
     graph = make_graph(9, 1, [(i, 0, i + 1) for i in range(8)])
     system = rival(graph, Script(), d_max=3)

@@ -1,7 +1,8 @@
 """MindMap (Wen et al., ACL 2024): a language model reads paths and neighbours and draws its own map of them.
 
 1. The model extracts the entities that the question speaks of; a granted or grounded start joins them, first.
-2. Each becomes the graph's entity with the nearest name by embedding, each entity once.
+2. Each becomes the graph's entity with the nearest name by embedding, the next nearest where another name
+   has taken that one. A name of the start itself stays the start.
 3. All shortest paths of at most `hops` hops between consecutive entities; where some lead through another
    of the entities, those win, and that entity is no further goal.
 4. An entity that cannot be reached begins a new segment.
@@ -151,10 +152,12 @@ class MindMap(Walking):
         )
 
     def _linked(self, first: Sequence[int], names: Sequence[str]) -> list[int]:
-        """Step 2: the start, then the entity of each name in turn."""
+        """Step 2: the start, then for each name in turn the nearest entity that no name before it has."""
         wanted = list(dict.fromkeys(name for name in map(plain, names) if name))[:MAX_ENTITIES]
-        near = self.nearest.search(wanted, 1) if wanted else []
-        return list(dict.fromkeys([*first, *(matches[0].entity for matches in near if matches)]))
+        taken: list[int] = []  # of MAX_ENTITIES nearest ones at least one is free for the last name, too
+        for matches in self.nearest.search(wanted, MAX_ENTITIES) if wanted else []:
+            taken += [match.entity for match in matches if match.entity not in taken][:1]
+        return list(dict.fromkeys([*first, *taken]))
 
     def _segments(self, entities: Sequence[int]) -> Iterator[list[Path]]:
         """Steps 3 and 4: the joined paths of each segment."""

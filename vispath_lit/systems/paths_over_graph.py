@@ -6,7 +6,8 @@
 4. Several topics: only what lies within `d_max` hops of each of them is left, or of the first where
    nothing does.
 5. From ceil(L / 2) hops up: paths that join the ordered topics, each pair by shortest paths of at most
-   twice as many hops; of a single topic all walks of so many hops.
+   twice as many hops; of a single topic all walks of so many hops. Where more hops find several topics no
+   other paths, nothing is asked again.
 6. The sentence encoder keeps `shortlist` of them, the model `branches`, the model `keep`.
 7. The model sums them up and judges whether they suffice.
 8. If no number of hops does: the model names likely entities; those whose name in the subgraph has a TF-IDF
@@ -237,8 +238,13 @@ class PathsOverGraph(Walking):
         """Steps 5 to 9: the answer, empty where no paths suffice, and the paths kept last."""
         aim = self.encoder.encode([" ".join([asked.query.text, *asked.chain])])[0]
         best: list[Path] = []
+        before: list[Path] | None = None
         for hops in range(min(math.ceil(asked.length / 2), self.d_max), self.d_max + 1):
-            best = yield from self._pruned(asked, self._joining(subgraph, hops, aim), aim)  # 5 and 6
+            paths = self._joining(subgraph, hops, aim)  # 5
+            if len(subgraph.topics) > 1 and paths == before:
+                continue  # topics that are joined stay joined by the same shortest paths
+            before = paths
+            best = yield from self._pruned(asked, paths, aim)  # 6
             if answer := (yield from self._judged(asked, best)):  # 7
                 return answer, best
         more = yield from self._supplement(asked, subgraph, best)  # 8

@@ -23,8 +23,9 @@ class PromptedGrounder:
     """The prompted `Grounder`.
 
     o = VLM(I, HEAD) is looked up among the names of the graph, and a language model ranks what is found by o
-    and Q; an empty ranking falls back to the order of the look-up. A question without a picture is looked up
-    by the words that refer to its start. A candidate's score is one over its rank.
+    and Q; an empty or invalid ranking falls back to the order of the look-up, an unnamed picture to the words
+    that refer to the start. A question without a picture is looked up by these words, too. A candidate keeps
+    the cosine by which its name was found as its score, wherever it is ranked.
 
     Args:
         retrieve: names that the index gives.
@@ -64,7 +65,7 @@ class PromptedGrounder:
         for i, found, reply in zip(asked, matches, replies, strict=True):
             origin: Literal["name", "image"] = "name" if queries[i].image is None else "image"
             order = _chosen(reply.value.ranking, len(found))[: self.keep]
-            ranked[i] = [Candidate(found[k].entity, 1 / (n + 1), origin) for n, k in enumerate(order)]
+            ranked[i] = [Candidate(found[k].entity, found[k].score, origin) for k in order]
         return ranked
 
     def _recognised(self, queries: Sequence[Query], analyses: Sequence[Analysis]) -> list[str]:
@@ -89,10 +90,9 @@ class PromptedGrounder:
     def _ranking(
         self, query: Query, analysis: Analysis, name: str, matches: Sequence[NameMatch]
     ) -> ChatRequest[ranking.Ranking]:
-        candidates = [
-            {"number": n, "name": self.graph.label(match.entity), "kind": self.graph.type_of(match.entity)}
-            for n, match in enumerate(matches, start=1)
-        ]
+        """Names, o and Q with its referring expression: the paper gives the model no more."""
+        labels = self.graph.labels([match.entity for match in matches])
+        candidates = [{"number": n, "name": label} for n, label in enumerate(labels, start=1)]
         data = {
             "question": query.text,
             "expression": analysis.expression,

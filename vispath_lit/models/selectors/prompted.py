@@ -24,7 +24,8 @@ class PromptedSelector:
 
     With evidence z*: A = VLM(I, Q, z*). Without: the likeliest ends of all paths ever kept, verified against
     their reference pictures where one of them has any, else the first of them. None of them plausible, or no
-    path at all: the picture alone. No picture either: no answer ("abstained").
+    path at all: the picture alone. No picture, or no valid answer from it: the likeliest end after all, as
+    the paper's system does not abstain. Only where no path was kept either, no answer ("abstained").
 
     Args:
         verify: path entities that are verified, at most.
@@ -48,11 +49,11 @@ class PromptedSelector:
         evidence: Sequence[Evidence | None],
         visited: Sequence[Sequence[Path]],
     ) -> list[Selected]:
-        chosen: dict[int, Selected] = self._from_evidence(queries, evidence)
+        chosen = self._from_evidence(queries, evidence)
         left = [i for i in range(len(queries)) if i not in chosen]
         chosen |= self._from_paths(queries, visited, [i for i in left if visited[i]])
         chosen |= self._from_pictures(queries, [i for i in left if i not in chosen])
-        return [chosen[i] for i in range(len(queries))]
+        return [chosen.get(i) or self._last_resort(visited[i]) for i in range(len(queries))]
 
     def confidence(self, prediction: Prediction) -> float:
         """The fixed selector's: the answer's share of the deciding paths."""
@@ -61,6 +62,7 @@ class PromptedSelector:
     def _from_evidence(
         self, queries: Sequence[Query], evidence: Sequence[Evidence | None]
     ) -> dict[int, Selected]:
+        """The answer to (I, Q, z*), else the judge's, else where its best path ends; left out without any."""
         having = {i: found for i, found in enumerate(evidence) if found is not None}
         replies = self.chat.complete(
             [
@@ -73,16 +75,12 @@ class PromptedSelector:
                 for i, found in having.items()
             ]
         )
-        return {
-            i: self._stopped(reply.value.answer, found)
-            for (i, found), reply in zip(having.items(), replies, strict=True)
-        }
-
-    def _stopped(self, said: str, evidence: Evidence) -> Selected:
-        answer = said.strip()[:MAX_ANSWER] or evidence.answer or self._end(evidence.paths)
-        if not answer:
-            return "", None, "abstained"
-        return answer, self.linker.entity(answer, evidence.paths), "stopped"
+        chosen: dict[int, Selected] = {}
+        for (i, found), reply in zip(having.items(), replies, strict=True):
+            said = reply.value.answer.strip()[:MAX_ANSWER]
+            if answer := said or found.answer or self._end(found.paths):
+                chosen[i] = (answer, self.linker.entity(answer, found.paths), "stopped")
+        return chosen
 
     def _from_paths(
         self, queries: Sequence[Query], visited: Sequence[Sequence[Path]], rows: Sequence[int]
@@ -115,6 +113,7 @@ class PromptedSelector:
         )
 
     def _from_pictures(self, queries: Sequence[Query], rows: Sequence[int]) -> dict[int, Selected]:
+        """What the picture alone tells; left out where there is none, or no valid answer."""
         seen = [i for i in rows if queries[i].image is not None]
         replies = self.chat.complete(
             [
@@ -127,12 +126,18 @@ class PromptedSelector:
                 for i in seen
             ]
         )
-        nothing: Selected = ("", None, "abstained")
-        chosen = dict.fromkeys(rows, nothing)
+        chosen: dict[int, Selected] = {}
         for i, reply in zip(seen, replies, strict=True):
             if answer := reply.value.answer.strip()[:MAX_ANSWER]:
                 chosen[i] = (answer, self.linker.entity(answer, ()), "image_only")
         return chosen
+
+    def _last_resort(self, visited: Sequence[Path]) -> Selected:
+        """The likeliest end, though nothing speaks for it; no answer where no path was ever kept."""
+        if not visited:
+            return "", None, "abstained"
+        end = rank_endpoints(visited)[0]
+        return self.graph.label(end), end, "terminal"
 
     def _picture(self, entity: int) -> Image | None:
         """The first reference picture that can be read."""
