@@ -77,6 +77,22 @@ def test_published_rows_stand_beside_the_papers_own_data(runs: list[Path], tmp_p
     assert not any(line.published for line in make_table("main", [theirs], tmp_path, metric="hits@1").lines)
 
 
+def test_starts_come_with_intervals(runs: list[Path], tmp_path: Path) -> None:
+    sheet = make_table("grounding", runs[:1], tmp_path)
+    assert sheet.columns[3:] == ("strict [95 %]", "soft [95 %]", "among five [95 %]")
+    metrics = json.loads((runs[0] / "metrics.json").read_text())
+    for cell, key in zip(sheet.lines[0].cells[3:], ("strict", "soft", "recall@5"), strict=True):
+        low, high = metrics["intervals"]["overall"][f"grounding_{key}"]
+        assert low <= metrics["grounding"][key] <= high
+        assert cell == f"{100 * metrics['grounding'][key]:.1f} [{100 * low:.1f}, {100 * high:.1f}]"
+    older = shutil.copytree(runs[0], tmp_path / "older")
+    for key in ("strict", "soft", "recall@5"):
+        del metrics["intervals"]["overall"][f"grounding_{key}"]
+    (older / "metrics.json").write_text(json.dumps(metrics))
+    strict = make_table("grounding", [older], tmp_path).lines[0].cells[3]
+    assert strict == f"{100 * metrics['grounding']['strict']:.1f}", "a run of before"
+
+
 def test_a_training_run_shows_its_fixed_system_too(runs: list[Path], tmp_path: Path) -> None:
     trained = shutil.copytree(runs[0], tmp_path / "trained")
     metrics = json.loads((trained / "metrics.json").read_text())

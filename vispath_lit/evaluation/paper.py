@@ -22,6 +22,7 @@ from vispath_lit.evaluation.tables import NAMES, PROTOCOLS, interval, p_value, p
 # Systems that read no picture of the question: their rows give the start, where the run has that table.
 TEXT_ONLY = ("ThinkOnGraph", "PathsOverGraph", "MindMap")
 BOTH_WAYS = ("EmbedKGQA",)
+NO_ENDS = (None, None)  # of an interval, where a run has none
 SETTINGS = {"m1": "M1", "m3": "M3", "d_max": "D_max"}
 
 
@@ -126,7 +127,11 @@ def grounding_sheet(runs: Sequence[Run]) -> Sheet:
     for run in runs:
         found = run.metrics["grounding"]
         checked = "yes" if run.setting("parts.search.validation") else "no"
-        shown = [percent(found.get(key)) for key in ("strict", "soft", "recall@5")]
+        ends = run.metrics["intervals"]["overall"]
+        shown = [
+            f"{percent(found.get(key))} {interval(*ends.get(f'grounding_{key}', NO_ENDS))}".strip()
+            for key in ("strict", "soft", "recall@5")
+        ]
         grounder = str(run.setting("parts.grounder._target_") or "").rpartition(".")[2]
         lines.append(Line((run.label, grounder, checked, *shown)))
     if {published.known(str(run.metrics["data"])) for run in runs} == {"reasonvqa"}:
@@ -135,10 +140,11 @@ def grounding_sheet(runs: Sequence[Run]) -> Sheet:
             lines.append(Line(cells, published=True))
     return Sheet(
         f"Start entities on {_data(runs)}",
-        ("system", "grounder", "validated", "strict", "soft", "among five"),
+        ("system", "grounder", "validated", "strict [95 %]", "soft [95 %]", "among five [95 %]"),
         tuple(lines),
         (
-            "In percent. Soft also accepts a label whose cosine with the gold label is at least 0.7.",
+            "In percent, with 95 % intervals clustered by start entity.",
+            "Soft also accepts a label whose cosine with the gold label is at least 0.7.",
             *_limits(runs),
         ),
     )
@@ -261,7 +267,7 @@ def _by_hop(table: Mapping[str, Any], hops: Sequence[str], metric: str) -> list[
 
 
 def _overall(table: Mapping[str, Any], metric: str) -> str:
-    low, high = table["intervals"]["overall"].get(metric, (None, None))
+    low, high = table["intervals"]["overall"].get(metric, NO_ENDS)
     return f"{percent(table['overall'].get(metric))} {interval(low, high)}".strip()
 
 
