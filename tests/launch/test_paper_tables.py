@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from vispath_lit.cli import app
 from vispath_lit.errors import ConfigError, DataError
-from vispath_lit.evaluation import paper
+from vispath_lit.evaluation import paper, published
 from vispath_lit.launch.config import load_config
 from vispath_lit.launch.evaluate import configured, evaluate_run
 from vispath_lit.launch.paper_plans import plan
@@ -75,6 +75,31 @@ def test_published_rows_stand_beside_the_papers_own_data(runs: list[Path], tmp_p
     assert sum(line.published for line in lines) == 12
     assert sum(line.published for line in make_table("grounding", [theirs], tmp_path).lines) == 4
     assert not any(line.published for line in make_table("main", [theirs], tmp_path, metric="hits@1").lines)
+
+
+def test_the_ablations_that_the_papers_text_tells(runs: list[Path], tmp_path: Path) -> None:
+    theirs = [shutil.copytree(run, tmp_path / f"theirs_{run.name}") for run in runs[:2]]
+    for folder in theirs:
+        metrics = json.loads((folder / "metrics.json").read_text())
+        metrics["by_hop"] = dict.fromkeys("234", metrics["overall"])
+        (folder / "metrics.json").write_text(json.dumps(metrics | {"data": "VisPath-Bench"}))
+    sheet = make_table("ablation", theirs, tmp_path)
+    assert sheet.columns == (
+        "run",
+        "questions",
+        *(f"{n} hops" for n in "234"),
+        "all [95 %]",
+        "change [95 %]",
+        "p",
+    )
+    assert [line.cells for line in sheet.lines if line.published] == [
+        ("full system, as published", "", "74.0", "62.4", "57.0", "64.5", "", ""),
+        ("without graph-aware validation, as published", "", "", "", "", "56.2", "-8.3", ""),
+        ("without visual intent, as published", "", "", "", "", "59.0", "-5.5", ""),
+        ("without chain pruning, as published", "", "", "", "", "58.5", "-6.0", ""),
+        ("without evidence checking, as published", "", "74.0", "61.6", "58.0", "", "", ""),
+    ]
+    assert published.ABLATION["full system"] == published.main_rows("vispath_bench")["VisPath (GPT-4o)"]
 
 
 def test_starts_come_with_intervals(runs: list[Path], tmp_path: Path) -> None:
@@ -171,8 +196,7 @@ def test_plans() -> None:
     assert "m1 15" in beam
     assert beam["m3 5"] == [*DATA, "parts.search.m3=5"]
     assert len(beam) == 1 + 2 * 3 or len(beam) == 1 + 2 + 2 + 2
-    talking = ["chat=openai"]
-    assert list(plan("backbones", talking, ["chat.model=a,b", "chat.vision_model=c"])) == [
+    assert list(plan("backbones", ["chat=openai"], ["chat.model=a,b", "chat.vision_model=c"])) == [
         "model a, vision_model c",
         "model b, vision_model c",
     ]
