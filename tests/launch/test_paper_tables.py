@@ -130,7 +130,9 @@ def test_a_training_run_shows_its_fixed_system_too(runs: list[Path], tmp_path: P
 
 
 def test_the_cost_table_measures_and_cites(runs: list[Path], tmp_path: Path) -> None:
-    lines = {line.cells[0]: line.cells for line in make_table("cost", runs, tmp_path).lines}
+    sheet = make_table("cost", runs, tmp_path)
+    assert "its tokens are of text alone" in sheet.notes[0]
+    lines = {line.cells[0]: line.cells for line in sheet.lines}
     assert lines["vispath (full)"][1:5] == ("0.0", "0.0", "0.0", "0")
     assert float(lines["Think-on-Graph, start given"][1]) > 1
     assert lines["VisPath (GPT-4o-mini), as published"][1:5] == ("5.8", "5.2", "", "3600")

@@ -23,6 +23,7 @@ from vispath_lit.evaluation.tables import NAMES, PROTOCOLS, interval, p_value, p
 TEXT_ONLY = ("ThinkOnGraph", "PathsOverGraph", "MindMap")
 BOTH_WAYS = ("EmbedKGQA",)
 NO_ENDS = (None, None)  # of an interval, where a run has none
+TOKENS = "tokens, pictures included"
 SETTINGS = {"m1": "M1", "m3": "M3", "d_max": "D_max"}
 
 
@@ -175,7 +176,7 @@ def _published_ablations(hops: Sequence[str]) -> Iterator[Line]:
 
 
 def cost_sheet(runs: Sequence[Run]) -> Sheet:
-    """Table VII: calls, tokens and seconds a question."""
+    """Table VII: what a question costs; no back end tells a prompt's text tokens from its pictures'."""
     lines = []
     for run, protocol, table in _rows(runs):
         cost = table["cost"]
@@ -189,12 +190,13 @@ def cost_sheet(runs: Sequence[Run]) -> Sheet:
         lines.append(Line(cells, published=True))
     return Sheet(
         f"Cost a question on {_data(runs)}",
-        ("system", "LLM calls", "VLM calls", "VLM forwards", "tokens", "seconds", "peak GB"),
+        ("system", "LLM calls", "VLM calls", "VLM forwards", TOKENS, "seconds", "peak GB"),
         tuple(lines),
         (
-            "Measured means; the published row is of VisPath-Bench, without seconds. A call writes an "
-            "answer, a forward is the reading of question and picture by the backbone of learned parts: at "
-            "most one a question, and so at most one a hop.",
+            "Measured means; the published row is of VisPath-Bench, without seconds, and its tokens are of "
+            "text alone: ours are all that the models count, pictures included.",
+            "A call writes an answer, a forward is the reading of question and picture by the backbone of "
+            "learned parts: at most one a question, and so at most one a hop.",
             *_limits(runs),
         ),
     )
