@@ -12,10 +12,11 @@ from typer.testing import CliRunner
 
 from vispath_lit.cli import app
 from vispath_lit.errors import ConfigError, DataError
-from vispath_lit.evaluation import paper
+from vispath_lit.evaluation import paper, published
 from vispath_lit.launch.config import load_config
-from vispath_lit.launch.evaluate import evaluate_run
-from vispath_lit.launch.paper_tables import SHEETS, compared, make_table, plan, read_run, read_runs
+from vispath_lit.launch.evaluate import configured, evaluate_run
+from vispath_lit.launch.paper_plans import plan
+from vispath_lit.launch.paper_tables import SHEETS, compared, make_table, read_run, read_runs
 
 PLANETS = Path(__file__).parents[2] / "examples" / "planets"
 DATA = [
@@ -76,6 +77,47 @@ def test_published_rows_stand_beside_the_papers_own_data(runs: list[Path], tmp_p
     assert not any(line.published for line in make_table("main", [theirs], tmp_path, metric="hits@1").lines)
 
 
+def test_the_ablations_that_the_papers_text_tells(runs: list[Path], tmp_path: Path) -> None:
+    theirs = [shutil.copytree(run, tmp_path / f"theirs_{run.name}") for run in runs[:2]]
+    for folder in theirs:
+        metrics = json.loads((folder / "metrics.json").read_text())
+        metrics["by_hop"] = dict.fromkeys("234", metrics["overall"])
+        (folder / "metrics.json").write_text(json.dumps(metrics | {"data": "VisPath-Bench"}))
+    sheet = make_table("ablation", theirs, tmp_path)
+    assert sheet.columns == (
+        "run",
+        "questions",
+        *(f"{n} hops" for n in "234"),
+        "all [95 %]",
+        "change [95 %]",
+        "p",
+    )
+    assert [line.cells for line in sheet.lines if line.published] == [
+        ("full system, as published", "", "74.0", "62.4", "57.0", "64.5", "", ""),
+        ("without graph-aware validation, as published", "", "", "", "", "56.2", "-8.3", ""),
+        ("without visual intent, as published", "", "", "", "", "59.0", "-5.5", ""),
+        ("without chain pruning, as published", "", "", "", "", "58.5", "-6.0", ""),
+        ("without evidence checking, as published", "", "74.0", "61.6", "58.0", "", "", ""),
+    ]
+    assert published.ABLATION["full system"] == published.main_rows("vispath_bench")["VisPath (GPT-4o)"]
+
+
+def test_starts_come_with_intervals(runs: list[Path], tmp_path: Path) -> None:
+    sheet = make_table("grounding", runs[:1], tmp_path)
+    assert sheet.columns[3:] == ("strict [95 %]", "soft [95 %]", "among five [95 %]")
+    metrics = json.loads((runs[0] / "metrics.json").read_text())
+    for cell, key in zip(sheet.lines[0].cells[3:], ("strict", "soft", "recall@5"), strict=True):
+        low, high = metrics["intervals"]["overall"][f"grounding_{key}"]
+        assert low <= metrics["grounding"][key] <= high
+        assert cell == f"{100 * metrics['grounding'][key]:.1f} [{100 * low:.1f}, {100 * high:.1f}]"
+    older = shutil.copytree(runs[0], tmp_path / "older")
+    for key in ("strict", "soft", "recall@5"):
+        del metrics["intervals"]["overall"][f"grounding_{key}"]
+    (older / "metrics.json").write_text(json.dumps(metrics))
+    strict = make_table("grounding", [older], tmp_path).lines[0].cells[3]
+    assert strict == f"{100 * metrics['grounding']['strict']:.1f}", "a run of before"
+
+
 def test_a_training_run_shows_its_fixed_system_too(runs: list[Path], tmp_path: Path) -> None:
     trained = shutil.copytree(runs[0], tmp_path / "trained")
     metrics = json.loads((trained / "metrics.json").read_text())
@@ -88,7 +130,9 @@ def test_a_training_run_shows_its_fixed_system_too(runs: list[Path], tmp_path: P
 
 
 def test_the_cost_table_measures_and_cites(runs: list[Path], tmp_path: Path) -> None:
-    lines = {line.cells[0]: line.cells for line in make_table("cost", runs, tmp_path).lines}
+    sheet = make_table("cost", runs, tmp_path)
+    assert "its tokens are of text alone" in sheet.notes[0]
+    lines = {line.cells[0]: line.cells for line in sheet.lines}
     assert lines["vispath (full)"][1:5] == ("0.0", "0.0", "0.0", "0")
     assert float(lines["Think-on-Graph, start given"][1]) > 1
     assert lines["VisPath (GPT-4o-mini), as published"][1:5] == ("5.8", "5.2", "", "3600")
@@ -154,7 +198,7 @@ def test_plans() -> None:
     assert "m1 15" in beam
     assert beam["m3 5"] == [*DATA, "parts.search.m3=5"]
     assert len(beam) == 1 + 2 * 3 or len(beam) == 1 + 2 + 2 + 2
-    assert list(plan("backbones", [], ["chat.model=a,b", "chat.vision_model=c"])) == [
+    assert list(plan("backbones", ["chat=openai"], ["chat.model=a,b", "chat.vision_model=c"])) == [
         "model a, vision_model c",
         "model b, vision_model c",
     ]
@@ -163,6 +207,76 @@ def test_plans() -> None:
             plan("backbones", [], wrong)
     with pytest.raises(ConfigError, match="which models"):
         plan("backbones", [], [])
+
+
+PROMPTED = {
+    "analyzer": "PromptedAnalyzer",
+    "grounder": "PromptedGrounder",
+    "intent": "PromptedIntent",
+    "examiner": "PromptedExaminer",
+    "judge": "PromptedJudge",
+    "selector": "PromptedSelector",
+}
+RIVALS = {"tog", "pog", "mindmap", "zero_shot", "omnisearch", "mmsearch_r1"}
+OPENAI = ["chat=openai", "chat.model=m"]
+
+
+def parts_in(overrides: list[str]) -> dict[str, str]:
+    """The classes of the parts that a run of a plan is built from, by those the paper prompts."""
+    config, _ = configured(load_config("eval", overrides), overrides)
+    return {name: config.parts[name]._target_.rpartition(".")[2] for name in PROMPTED}
+
+
+@pytest.mark.parametrize("kind", ["main", "cost", "grounding", "ablation", "beam"])
+def test_with_a_language_model_vispath_is_the_papers(kind: str) -> None:
+    label, overrides = next(
+        (label, run) for label, run in plan(kind, OPENAI, []).items() if label not in RIVALS
+    )
+    assert parts_in(overrides) == PROMPTED, label
+    config = load_config("eval", overrides)
+    assert (config.parts.search.d_max, config.parts.search.inverse, config.parts.search.backtrack) == (
+        3,
+        False,
+        True,
+    )
+
+
+def test_parts_that_the_user_chose_stay(tmp_path: Path) -> None:
+    for own in ("parts=fixed", "experiment=text_only"):
+        assert "PromptedSelector" not in parts_in(plan("main", [*OPENAI, own], [])["vispath"]).values()
+    weights = f"ckpt_path={tmp_path / 'x.ckpt'}"
+    assert plan("main", [*OPENAI, weights], [])["vispath"] == [*OPENAI, weights, "system=vispath"]
+    assert plan("main", ["chat=none"], [])["vispath"] == ["chat=none", "system=vispath"]
+    narrow = plan("main", [*OPENAI, "parts.search.m3=1", "parts/intent=fixed"], [])["vispath"]
+    assert parts_in(narrow) == PROMPTED | {"intent": "QuestionIntent"}
+    assert load_config("eval", narrow).parts.search.m3 == 1
+
+
+def test_language_models_are_compared_where_something_asks_them() -> None:
+    for held, varied in (("vision_model", "model"), ("model", "vision_model")):
+        runs = plan("backbones", ["chat=openai", f"chat.{held}=X"], [f"chat.{varied}=A,B"])
+        assert list(runs) == [f"{varied} A", f"{varied} B"]
+        for overrides, name in zip(runs.values(), "AB", strict=True):
+            config = load_config("eval", overrides)
+            assert (config.chat[held], config.chat[varied]) == ("X", name)
+            assert parts_in(overrides) == PROMPTED
+    assert list(plan("backbones", ["chat.vision_model=v"], ["chat=openai,hf_local", "chat.model=A"]))
+    assert len(plan("backbones", ["chat=openai", "system=tog"], ["chat.model=A,B"])) == 2
+    with pytest.raises(ConfigError, match=r"nothing depends on chat\.model.*--set parts=prompted"):
+        plan("backbones", ["chat=openai", "parts=fixed"], ["chat.model=A,B"])
+    with pytest.raises(ConfigError, match="no back end is chosen: say --set chat=openai"):
+        plan("backbones", [], ["chat.model=A,B"])
+
+
+def test_an_ablation_takes_away_only_what_is_there(capsys: pytest.CaptureFixture[str]) -> None:
+    assert len(plan("ablation", OPENAI, [])) == 5
+    assert capsys.readouterr().err == ""
+    assert "without visual intent" not in plan("ablation", [], [])
+    assert "without visual intent: left out, as the full system has none" in capsys.readouterr().err
+    learned = plan("ablation", ["parts=learned"], [])  # words alone, and no validation
+    assert list(learned) == ["full system", "without chain pruning", "without evidence checking"]
+    seeing = plan("ablation", ["parts=learned", "parts.intent.image_tokens=4"], [])
+    assert "without visual intent" in seeing
 
 
 def test_odd_runs_are_refused_in_one_line(runs: list[Path], tmp_path: Path) -> None:

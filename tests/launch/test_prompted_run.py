@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from misbehaving import serve
+from omegaconf import OmegaConf
 
 from vispath_lit.errors import ConfigError
 from vispath_lit.launch.config import load_config
@@ -132,3 +133,27 @@ def test_a_budget_fails_questions_and_a_rerun_goes_on_without_paying_twice(tmp_p
         metrics, _ = run(tmp_path, server.url, *chosen)
         assert metrics["cost"]["requests"] == 0
         assert metrics["cost"]["requests_of_all_sessions"] == server.log.requests
+
+
+@pytest.mark.parametrize("rival", ["omnisearch", "tog"])
+def test_a_rival_asks_what_its_own_method_asks(rival: str, tmp_path: Path) -> None:
+    """parts=prompted is VisPath's: a rival searches for starts and pictures, and every request is billed."""
+    asked: list[str] = []
+    own = {
+        "Action": {"thought": "", "sub_question": "which?", "action": "search_by_picture", "words": ""},
+        "Said": {"answer": "Sun"},
+        "Picks": {"picks": [{"number": 1, "score": 1.0}]},
+        "Verdict": {"sufficient": True, "answer": "Sun"},
+    }
+
+    def rivals_model(body: dict[str, Any]) -> str:
+        asked.append(body["response_format"]["json_schema"]["name"])
+        return json.dumps(own.get(asked[-1], {}))
+
+    with serve(rivals_model) as server:
+        _, predictions = run(tmp_path, server.url, f"system={rival}", "given=[nothing]")
+    assert asked
+    assert set(asked) <= set(own), "steps of VisPath"
+    assert sum(one["cost"]["llm_calls"] + one["cost"]["vlm_calls"] for one in predictions) == len(asked)
+    config = OmegaConf.load(tmp_path / "run" / "config.yaml")
+    assert config.parts.grounder._target_.endswith("FixedGrounder"), "the record tells what answered"

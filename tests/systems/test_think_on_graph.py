@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from PIL import Image
 from rival_worlds import Script, TopicOnly, free_of_time, numbers_of
 
 from vispath_lit.errors import ConfigError
 from vispath_lit.kg.store import KnowledgeGraph
 from vispath_lit.protocols import System
 from vispath_lit.systems.think_on_graph import Pick, Picks, ThinkOnGraph, scores
-from vispath_lit.types import Query
+from vispath_lit.types import Analysis, Query
 
 MakeGraph = Callable[[int, int, Iterable[tuple[int, int, int]]], KnowledgeGraph]
 QUESTION = "What do people pay with in the country whose capital is shown?"
@@ -59,6 +60,31 @@ def test_it_walks_to_an_answer_and_stops_where_the_facts_suffice(toy_graph: Know
     assert {request.temperature for request in script.requests if request.step == "tog_judge"} == {0.0}
     assert {request.temperature for request in script.requests if request.step == "tog_relations"} == {0.4}
     assert {request.most for request in script.requests if request.step == "tog_relations"} == {3}
+
+
+class Counting(TopicOnly):
+    """Remembers which questions it was asked to read."""
+
+    def __init__(self, seen: Sequence[int]) -> None:
+        super().__init__(seen)
+        self.read: list[str] = []
+
+    def analyze(self, queries: Sequence[Query]) -> list[Analysis]:
+        self.read += [query.text for query in queries]
+        return super().analyze(queries)
+
+
+def test_a_granted_start_is_taken_without_reading_the_question(toy_graph: KnowledgeGraph) -> None:
+    paris, france = (toy_graph.entity_index(name) for name in ("par", "fr"))
+    parts = Counting([france])
+    system = ThinkOnGraph(toy_graph, Script(tog_judge=NO).client, parts, parts)
+    granted, open_one = Query("a?", topic=paris), Query("b?", Image.new("RGB", (4, 4)))
+    found = system.answer([granted, open_one, granted])
+    assert [one.candidates[0].entity for one in found] == [paris, france, paris]
+    assert found[0].candidates[0].origin == "topic"
+    assert parts.read == ["b?"]
+    system.answer([granted])
+    assert parts.read == ["b?"]
 
 
 def test_relations_go_both_ways_but_not_straight_back(toy_graph: KnowledgeGraph) -> None:

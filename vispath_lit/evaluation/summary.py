@@ -118,7 +118,7 @@ def scored(records: Sequence[Record], names: Sequence[str]) -> tuple[NDArray[np.
 def clustered(records: Sequence[Record], *, seed: int = 0) -> Table:
     """Metric to [low, high], the 95 % interval clustered by start entity; None where there is but one."""
     found: Table = {}
-    for names in GROUPS:
+    for names in (*GROUPS, GROUNDING_METRICS):
         values, having = scored(records, names)
         if having:
             ends = intervals(values, [record.cluster for record in having], seed=seed)

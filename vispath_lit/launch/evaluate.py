@@ -17,7 +17,7 @@ from vispath_lit.launch.checkpoint import (
     weights_fingerprint,
 )
 from vispath_lit.launch.config import with_checkpoint
-from vispath_lit.launch.parts import make_world
+from vispath_lit.launch.parts import make_world, without_prompts
 from vispath_lit.launch.record import RunRecord
 from vispath_lit.launch.system import build_system
 from vispath_lit.launch.testing import evaluate_systems
@@ -38,12 +38,8 @@ def evaluate_run(config: DictConfig, overrides: Sequence[str]) -> None:
     check_run(config)
     pl.seed_everything(config.seed, workers=True, verbose=False)
     record = RunRecord(config.run_dir)
-    content: dict[str, Any] | None = None
-    checkpoint = None
-    if config.ckpt_path is not None:
-        content = read_checkpoint(resolve(config.ckpt_path))
-        checkpoint = weights_fingerprint(content)
-        config = with_checkpoint(config, content[KEY]["config"], overrides, decided_keys(content))
+    config, content = configured(config, overrides)
+    checkpoint = None if content is None else weights_fingerprint(content)
     with in_turn():
         world = make_world(config, run=record.folder)
     if content is not None:
@@ -51,3 +47,16 @@ def evaluate_run(config: DictConfig, overrides: Sequence[str]) -> None:
     with in_turn():
         system = build_system(config, world, content)
     evaluate_systems(config, world, system, None, record, config.given, checkpoint)
+
+
+def configured(config: DictConfig, overrides: Sequence[str]) -> tuple[DictConfig, dict[str, Any] | None]:
+    """The config that a run really has, and the content of its checkpoint: the record tells what answered.
+
+    Raises:
+        CheckpointError: a `ckpt_path` that holds no system.
+    """
+    content: dict[str, Any] | None = None
+    if config.ckpt_path is not None:
+        content = read_checkpoint(resolve(config.ckpt_path))
+        config = with_checkpoint(config, content[KEY]["config"], overrides, decided_keys(content))
+    return without_prompts(config), content

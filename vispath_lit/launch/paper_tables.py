@@ -7,13 +7,10 @@ FOLDER/
 
 from __future__ import annotations
 
-import inspect
-import itertools
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from hydra.utils import get_class
 from omegaconf import OmegaConf
 from rich.text import Text
 
@@ -22,21 +19,13 @@ from vispath_lit.evaluation import paper
 from vispath_lit.evaluation.files import write_text
 from vispath_lit.evaluation.sheets import Sheet, write_sheet
 from vispath_lit.evaluation.tables import NAMES
-from vispath_lit.launch.config import conf_dir, load_config
+from vispath_lit.launch.config import load_config
 from vispath_lit.launch.evaluate import evaluate_run
 from vispath_lit.launch.mistakes import report
+from vispath_lit.launch.paper_plans import Plan, plan
 from vispath_lit.launch.record import read_metrics, run_folder
 from vispath_lit.progress import console, printable, tell
 
-# A plan: run name to overrides of conf/eval.yaml.
-Plan = dict[str, list[str]]
-BEAM = ("parts.search.m1=15,30,60", "parts.search.m3=1,3,5", "parts.search.d_max=2,3,4")
-WITHOUT = {
-    "without graph-aware validation": ["parts.search.validation=false"],
-    "without visual intent": ["parts/intent=fixed"],
-    "without chain pruning": ["parts.search.chain_pruning=false"],
-    "without evidence checking": ["parts.search.evidence_checking=false"],
-}
 FOREIGN = (KeyError, TypeError, AttributeError, ValueError)  # What tables meet in files of another hand.
 WITH_FIXED = ("main", "grounding", "cost")  # tables that show a training run's fixed system too
 SHEETS: dict[str, Callable[[Sequence[paper.Run]], Sheet]] = {
@@ -155,63 +144,6 @@ def _with_metric(kind: str, runs: Sequence[paper.Run], metric: str) -> Sheet:
         "beam": paper.beam_sheet,
     }
     return makers[kind](runs, metric)
-
-
-def plan(kind: str, overrides: Sequence[str], vary: Sequence[str]) -> Plan:
-    """The runs that a table needs: the first is the one that the others are compared with."""
-    base = list(overrides)
-    if vary or kind == "beam":
-        varied = [_values(one) for one in (vary or BEAM)]
-        if kind == "beam":  # one setting at a time beside the defaults
-            default = load_config("eval", base)
-            singles = [
-                [(key, value)]
-                for key, values in varied
-                for value in values
-                if str(OmegaConf.select(default, key)) != value
-            ]
-            return {"default": base} | {_named(pairs): [*base, *_settings(pairs)] for pairs in singles}
-        pairs = [[(key, value) for value in values] for key, values in varied]
-        return {_named(one): [*base, *_settings(one)] for one in itertools.product(*pairs)}
-    if kind == "grounding":
-        return {f"validation {v}": [*base, f"parts.search.validation={v}"] for v in ("false", "true")}
-    if kind == "ablation":
-        return {"full system": base} | {name: [*base, *without] for name, without in WITHOUT.items()}
-    if kind == "backbones":
-        raise ConfigError("say which models: --vary chat.model=ONE,OTHER, or name finished runs")
-    return _systems(base)
-
-
-def _systems(base: Sequence[str]) -> Plan:
-    """The systems of conf/system that can run so: prompted ones with a language model, trained ones never.
-
-    A system with weights of its own needs its own checkpoint: its run is named with the others.
-    """
-    talks = any(one.startswith("chat=") and one != "chat=none" for one in base)
-    found: Plan = {}
-    for file in sorted((conf_dir() / "system").glob("*.yaml")):
-        target = get_class(str(OmegaConf.select(OmegaConf.load(file), "_target_")))
-        chat = inspect.signature(target).parameters.get("chat")
-        silent = chat is None or chat.default is not inspect.Parameter.empty
-        if not hasattr(target, "fit") and (talks or silent):
-            found[file.stem] = [*base, f"system={file.stem}"]
-    return found
-
-
-def _values(text: str) -> tuple[str, list[str]]:
-    key, _, values = text.partition("=")
-    found = [value for value in values.split(",") if value]
-    if not key or len(found) < 1:
-        raise ConfigError(f"--vary {text!r}: expected KEY=VALUE,VALUE")
-    return key, found
-
-
-def _settings(pairs: Sequence[tuple[str, str]]) -> list[str]:
-    return [f"{key}={value}" for key, value in pairs]
-
-
-def _named(pairs: Sequence[tuple[str, str]]) -> str:
-    return ", ".join(f"{key.rpartition('.')[2]} {value}" for key, value in pairs)
 
 
 def _run_all(plan: Plan, out: Path) -> list[paper.Run]:

@@ -18,6 +18,7 @@ from omegaconf.errors import (
 
 from vispath_lit.errors import ConfigError
 from vispath_lit.kg.store import KnowledgeGraph
+from vispath_lit.launch.config import conf_dir
 from vispath_lit.launch.values import check_values, first_line
 from vispath_lit.protocols import ChatBackend, ImageEncoder, QuestionSource, System, TextEncoder
 
@@ -161,6 +162,27 @@ def _asked(config: DictConfig) -> set[str]:
         return set(inspect.signature(get_class(str(config.get("_target_")))).parameters)
     except Exception:  # Hydra raises whatever the import raised
         return set()
+
+
+def asks_model(part: DictConfig) -> bool:
+    """Whether a part is a prompted one."""
+    return "chat" in _asked(part)
+
+
+def without_prompts(config: DictConfig) -> DictConfig:
+    """A rival's config with the fixed part in place of each prompted one that it uses; VisPath's as it is.
+
+    Prompted parts are steps of VisPath. A rival's method has none of them, and what they ask inside of its
+    tools would stand on no question's bill.
+    """
+    used = parts_of(config.system, config.parts)
+    if "search" in used:
+        return config
+    changed = config.copy()
+    for name in sorted(used & set(config.parts)):
+        if asks_model(config.parts[name]):
+            changed.parts[name] = OmegaConf.load(conf_dir() / "parts" / name / "fixed.yaml")
+    return changed
 
 
 def make_system(config: DictConfig, world: World, parts: Mapping[str, Any]) -> System:

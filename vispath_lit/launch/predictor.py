@@ -32,7 +32,7 @@ from vispath_lit.launch.checkpoint import (
     trained_store,
 )
 from vispath_lit.launch.config import load_config, with_checkpoint
-from vispath_lit.launch.parts import make_world
+from vispath_lit.launch.parts import make_world, without_prompts
 from vispath_lit.launch.system import build_system
 from vispath_lit.progress import track
 from vispath_lit.protocols import System
@@ -114,7 +114,7 @@ class VisPath:
         """
         content = read_checkpoint(resolve(path))
         saved, keys = content[KEY]["config"], decided_keys(content)
-        config = with_checkpoint(load_config("eval", overrides), saved, overrides, keys)
+        config = without_prompts(with_checkpoint(load_config("eval", overrides), saved, overrides, keys))
         store = trained_store(content) if graph is None else store_of(graph, config.cache_dir)
         world = make_world(config, store)
         check_fit(content, world, transfer)
@@ -123,7 +123,7 @@ class VisPath:
     @classmethod
     def fixed(cls, graph: str | Path, overrides: Sequence[str] = ()) -> VisPath:
         """The paper's fixed scorers on a graph folder or store: no checkpoint, no training."""
-        config = load_config("eval", ["parts=fixed", *overrides])
+        config = without_prompts(load_config("eval", ["parts=fixed", *overrides]))
         world = make_world(config, store_of(graph, config.cache_dir))
         return cls(build_system(config, world, None), world.graph)
 

@@ -20,7 +20,14 @@ from vispath_lit.launch.checkpoint import (
 )
 from vispath_lit.launch.fit import fit
 from vispath_lit.launch.fit_system import fit_system
-from vispath_lit.launch.parts import World, make_parts, make_system, make_world, parts_of
+from vispath_lit.launch.parts import (
+    World,
+    make_parts,
+    make_system,
+    make_world,
+    parts_of,
+    without_prompts,
+)
 from vispath_lit.launch.placing import chosen_device, place
 from vispath_lit.launch.record import RunRecord
 from vispath_lit.launch.system import learned_of
@@ -42,6 +49,7 @@ def train(config: DictConfig) -> float | None:
         VisPathError: whatever the user can mend, in one line.
     """
     check_run(config)
+    config = without_prompts(config)
     chosen_device(config.device)  # told before hours of training
     pl.seed_everything(config.seed, workers=True, verbose=False)
     record = RunRecord(config.run_dir)

@@ -28,8 +28,17 @@ class Walking(Conversational):
         self.grounder = grounder
 
     def talks(self, queries: Sequence[Query]) -> list[Talk]:
-        starts = self.grounder.ground(queries, self.analyzer.analyze(queries))
-        return [self.talk(query, found) for query, found in zip(queries, starts, strict=True)]
+        return [self.talk(query, found) for query, found in zip(queries, self._starts(queries), strict=True)]
+
+    def _starts(self, queries: Sequence[Query]) -> list[list[Candidate]]:
+        """Ranked starts of each question; a granted one is taken as it is, for its words need no reading."""
+        found = [[] if q.topic is None else [Candidate(q.topic, 1.0, "topic")] for q in queries]
+        rows = [i for i, query in enumerate(queries) if query.topic is None]
+        asked = [queries[i] for i in rows]
+        ranked = self.grounder.ground(asked, self.analyzer.analyze(asked)) if asked else []
+        for i, candidates in zip(rows, ranked, strict=True):
+            found[i] = candidates
+        return found
 
     @abstractmethod
     def talk(self, query: Query, candidates: Sequence[Candidate]) -> Talk:

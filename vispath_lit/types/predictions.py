@@ -48,8 +48,9 @@ class Cost:
     """What a question cost.
 
     Calls and tokens are what the method takes: an answer from the cache counts like a fresh one, a request
-    that had to be sent again counts once. Forwards are those in which a vision-language backbone read the
-    question, without writing anything. Seconds are a batch's wall time divided by its questions.
+    that had to be sent again counts once. `text_tokens` are all that the models count, pictures included.
+    Forwards are those in which a vision-language backbone read the question, without writing anything.
+    Seconds are a batch's wall time divided by its questions.
     """
 
     llm_calls: int = 0
