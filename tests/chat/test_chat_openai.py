@@ -238,6 +238,31 @@ def test_a_vision_server_that_needs_a_key_says_how_to_name_it() -> None:
         ask_both("http://localhost:9/v1", "null")
 
 
+def test_all_that_changes_what_is_sent_changes_the_fingerprint() -> None:
+    changes: list[dict[str, Any]] = [
+        {},
+        {"structured": "none"},
+        {"structured": "json_object"},
+        {"structured": "json_schema"},
+        {"limit_name": "max_completion_tokens"},
+        {"options": {"seed": 1}},
+        {"model": "n"},
+    ]
+    found = [model("http://h/v1", **change).fingerprint for change in changes]
+    assert len(set(found)) == len(changes)
+    assert model("http://h/v1", attempts=2, timeout=3.0, max_wait=4.0).fingerprint == found[0]
+
+
+def test_a_server_that_comes_down_the_ladder_keeps_its_answers(tmp_path: Path) -> None:
+    with serve(lambda body: PICK, lambda number, body: "400" if number == 0 else "ok") as server:
+        ChatClient(model(server.url), cache_dir=tmp_path).complete([request("1")])
+        assert server.log.requests == 2
+        ChatClient(model(server.url), cache_dir=tmp_path).complete([request("1")])
+        assert server.log.requests == 2
+        ChatClient(model(server.url, structured="none"), cache_dir=tmp_path).complete([request("1")])
+        assert server.log.requests == 3, "asked in another way, to be rid of a bad answer"
+
+
 def test_requests_of_one_content_are_sent_once() -> None:
     with serve(say, seconds=0.1) as server:
         client = ChatClient(model(server.url))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from importlib import import_module
+import shutil
+from importlib import import_module, resources
 from pathlib import Path
 from pkgutil import iter_modules
 from typing import Any
@@ -333,6 +334,20 @@ def test_another_wording_is_another_fingerprint(monkeypatch: pytest.MonkeyPatch)
     assert prompts_fingerprint() != before
     _, chat = told({})
     assert prompts_fingerprint() in chat.fingerprint
+
+
+@pytest.mark.parametrize("file", ["quoting.py", "reasking.py", "parsing.py", "prompts/sketch.py"])
+def test_another_way_to_quote_or_to_ask_again_is_another_fingerprint(
+    file: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = prompts_fingerprint()
+    copied = tmp_path / "chat"
+    shutil.copytree(Path(str(resources.files("vispath_lit.chat"))), copied)
+    monkeypatch.setattr("vispath_lit.chat.prompt.resources.files", lambda _: copied)
+    assert prompts_fingerprint() == before
+    changed = copied / file
+    changed.write_text(changed.read_text(encoding="utf8") + "\nMORE = 1\n", encoding="utf8")
+    assert prompts_fingerprint() != before
 
 
 def test_every_step_has_its_own_prompt() -> None:

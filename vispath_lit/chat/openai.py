@@ -93,6 +93,7 @@ class OpenAIModel:
         if api_key_env is None and account is not None and _checked_url(account.base_url) == self._url:
             api_key_env = account.api_key_env
         self._key = _key(api_key_env, needed=base_url is None)
+        self._structured = structured
         self._limit_name = limit_name
         self._options = dict(options or {})
         self._ladder: tuple[Structured, ...] = LADDER if structured == "auto" else (structured,)
@@ -110,9 +111,13 @@ class OpenAIModel:
 
     @property
     def fingerprint(self) -> str:
-        """Model, server and options, without credentials."""
+        """Model, server and all settings that change what is sent, without credentials.
+
+        As configured, not as the ladder has come down: what a server refuses must not rename its answers.
+        """
         options = json.dumps(self._options, sort_keys=True, default=str)
-        return f"openai {self._model} {_without_credentials(self._url)} {options}"
+        way = f"{self._structured} {self._limit_name} {options}"
+        return f"openai {self._model} {_without_credentials(self._url)} {way}"
 
     def ask(self, request: ChatRequest[ReplyT], send: Sending) -> RawAnswer:
         """The model's answer; one that is too long to be one is empty."""
