@@ -21,9 +21,12 @@ from vispath_lit.chat.completion import read_completion
 from vispath_lit.chat.openai import OpenAIModel
 from vispath_lit.chat.patience import GIVE_UP_AFTER, retry_after
 from vispath_lit.errors import ConfigError
+from vispath_lit.launch.config import load_config
+from vispath_lit.launch.parts import make, section
 from vispath_lit.types import Query
 
-KEY = "sk-very-secret-123"
+KEY, OTHER_KEY = "sk-very-secret-123", "sk-of-another-server"
+PICK = '{"choice": 1}'
 FAULTS = ("429", "500", "timeout", "reset", "cut", "broken", "schema", "huge", "html")
 
 
@@ -192,6 +195,72 @@ def test_what_is_sent() -> None:
     assert image["image_url"]["url"].startswith("data:image/jpeg;base64,")
     assert read["messages"][1]["content"] == "read"
     assert read["response_format"]["json_schema"]["schema"]["required"] == ["choice", "why"]
+
+
+def ask_both(text: str, vision: str, *more: str) -> list[str]:
+    """How `chat=openai` fares with a request for each of two servers."""
+    chosen = ["chat=openai", "chat.model=m", f"chat.base_url={text}", f"chat.vision_base_url={vision}", *more]
+    backend = section(load_config("eval", chosen).chat.backend)
+    client: ChatClient = make(backend, {"cache_dir": None, "run": ""})
+    replies = client.complete([request("read"), request("look", image=Image.new("RGB", (2, 2)))])
+    return [reply.outcome for reply in replies]
+
+
+@pytest.mark.parametrize(
+    ("more", "seen"),
+    [
+        ((), ""),
+        (("chat.vision_api_key_env=VISION_KEY",), OTHER_KEY),
+        (("chat.vision_api_key_env=OPENAI_API_KEY",), KEY),
+    ],
+    ids=["not named", "its own", "the same by name"],
+)
+def test_a_key_goes_to_its_own_server_alone(
+    more: tuple[str, ...], seen: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("VISION_KEY", OTHER_KEY)
+    with serve(lambda body: PICK) as first, serve(lambda body: PICK) as second:
+        assert ask_both(first.url, second.url, *more) == ["answered"] * 2
+        assert first.log.headers[0]["authorization"] == f"Bearer {KEY}"
+        (headers,) = second.log.headers
+    found = [one for one in (KEY, OTHER_KEY) if one in " ".join(headers.values())]
+    assert found == ([seen] if seen else [])
+
+
+def test_two_models_on_one_server_share_its_key() -> None:
+    with serve(lambda body: PICK) as server:
+        assert ask_both(server.url, f"{server.url}/") == ["answered"] * 2
+        assert [one["authorization"] for one in server.log.headers] == [f"Bearer {KEY}"] * 2
+
+
+def test_a_vision_server_that_needs_a_key_says_how_to_name_it() -> None:
+    with pytest.raises(ConfigError, match=r"chat\.vision_api_key_env"):
+        ask_both("http://localhost:9/v1", "null")
+
+
+def test_all_that_changes_what_is_sent_changes_the_fingerprint() -> None:
+    changes: list[dict[str, Any]] = [
+        {},
+        {"structured": "none"},
+        {"structured": "json_object"},
+        {"structured": "json_schema"},
+        {"limit_name": "max_completion_tokens"},
+        {"options": {"seed": 1}},
+        {"model": "n"},
+    ]
+    found = [model("http://h/v1", **change).fingerprint for change in changes]
+    assert len(set(found)) == len(changes)
+    assert model("http://h/v1", attempts=2, timeout=3.0, max_wait=4.0).fingerprint == found[0]
+
+
+def test_a_server_that_comes_down_the_ladder_keeps_its_answers(tmp_path: Path) -> None:
+    with serve(lambda body: PICK, lambda number, body: "400" if number == 0 else "ok") as server:
+        ChatClient(model(server.url), cache_dir=tmp_path).complete([request("1")])
+        assert server.log.requests == 2
+        ChatClient(model(server.url), cache_dir=tmp_path).complete([request("1")])
+        assert server.log.requests == 2
+        ChatClient(model(server.url, structured="none"), cache_dir=tmp_path).complete([request("1")])
+        assert server.log.requests == 3, "asked in another way, to be rid of a bad answer"
 
 
 def test_requests_of_one_content_are_sent_once() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
 
@@ -14,16 +14,11 @@ from vispath_lit.chat.keys import request_key
 from vispath_lit.chat.ledger import Ledger
 from vispath_lit.chat.parsing import InvalidAnswerError, parse
 from vispath_lit.chat.prompt import prompts_fingerprint
+from vispath_lit.chat.reasking import reask
 from vispath_lit.chat.store import AnswerStore
 from vispath_lit.errors import ChatError, ConfigError
 from vispath_lit.protocols import ChatModel
-from vispath_lit.types import Bill, ChatMessage, ChatReply, ChatRequest, Query, RawAnswer, ReplyT
-
-REASK = (
-    "That is not what was asked for: {error}. Answer again, with one JSON object of the required shape and "
-    "nothing else."
-)
-MAX_SHOWN = 2_000  # characters of an invalid answer that the model is shown again
+from vispath_lit.types import Bill, ChatReply, ChatRequest, Query, RawAnswer, ReplyT
 
 
 class ChatClient:
@@ -169,12 +164,3 @@ def _mark(run: str, model: ChatModel) -> str:
     """A hash: whose disk a run lies on is nobody's business. A dry run in the same folder is another run."""
     words = f"{type(model).__name__} {run}".encode("utf8", "surrogateescape")
     return blake2b(words, digest_size=8).hexdigest()
-
-
-def reask(request: ChatRequest[ReplyT], answer: str, error: str) -> ChatRequest[ReplyT]:
-    """The same request with the invalid answer and what is wrong with it."""
-    turns = (
-        ChatMessage("assistant", (answer[:MAX_SHOWN] or "(nothing)",)),
-        ChatMessage("user", (REASK.format(error=error),)),
-    )
-    return replace(request, messages=(*request.messages, *turns))

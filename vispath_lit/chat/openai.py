@@ -7,7 +7,7 @@ import logging
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal
 from urllib.parse import urlsplit
@@ -37,6 +37,18 @@ NOT_SENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout)
 LADDER: tuple[Structured, ...] = ("json_schema", "json_object", "none")
 
 
+@dataclass(frozen=True, slots=True)
+class Account:
+    """A key, by its variable's name, and the one server that it is for.
+
+    A class of its own because a second model may share the key of the first, but only where both are on one
+    server: whoever runs another server would be handed a key that is worth money elsewhere.
+    """
+
+    base_url: str | None
+    api_key_env: str
+
+
 class OpenAIModel:
     """The `ChatModel` of one model name on one server.
 
@@ -45,7 +57,8 @@ class OpenAIModel:
     Args:
         model: its name on the server.
         base_url: where the server is; None is OpenAI's own.
-        api_key_env: the environment variable that holds the key.
+        api_key_env: the environment variable that holds the key; None is that of `account` where it is for
+            this server, and no key for any other server.
         timeout: seconds an attempt may take.
         attempts: at one request, at most.
         max_wait: seconds between two of them, at most.
@@ -54,6 +67,7 @@ class OpenAIModel:
         limit_name: what a server calls the limit of an answer's tokens.
         options: further fields of a request's JSON; null takes one away.
         connections: to the server, at most.
+        account: of the model beside this one.
 
     Raises:
         ConfigError: a value that cannot work, or no key where one is needed.
@@ -63,7 +77,7 @@ class OpenAIModel:
         self,
         model: str,
         base_url: str | None = None,
-        api_key_env: str = "OPENAI_API_KEY",
+        api_key_env: str | None = "OPENAI_API_KEY",
         timeout: float = 120.0,
         attempts: int = 6,
         max_wait: float = 60.0,
@@ -71,11 +85,15 @@ class OpenAIModel:
         limit_name: Literal["max_tokens", "max_completion_tokens"] = "max_tokens",
         options: Mapping[str, Any] | None = None,
         connections: int = 64,
+        account: Account | None = None,
     ) -> None:
         _check(model, timeout, attempts, max_wait)
         self._model = model
         self._url = _checked_url(base_url)
+        if api_key_env is None and account is not None and _checked_url(account.base_url) == self._url:
+            api_key_env = account.api_key_env
         self._key = _key(api_key_env, needed=base_url is None)
+        self._structured = structured
         self._limit_name = limit_name
         self._options = dict(options or {})
         self._ladder: tuple[Structured, ...] = LADDER if structured == "auto" else (structured,)
@@ -93,9 +111,13 @@ class OpenAIModel:
 
     @property
     def fingerprint(self) -> str:
-        """Model, server and options, without credentials."""
+        """Model, server and all settings that change what is sent, without credentials.
+
+        As configured, not as the ladder has come down: what a server refuses must not rename its answers.
+        """
         options = json.dumps(self._options, sort_keys=True, default=str)
-        return f"openai {self._model} {_without_credentials(self._url)} {options}"
+        way = f"{self._structured} {self._limit_name} {options}"
+        return f"openai {self._model} {_without_credentials(self._url)} {way}"
 
     def ask(self, request: ChatRequest[ReplyT], send: Sending) -> RawAnswer:
         """The model's answer; one that is too long to be one is empty."""
@@ -143,7 +165,7 @@ class OpenAIModel:
         if status == 401:
             return ConfigError(
                 f"{_without_credentials(self._url)} does not take the key ({reason}); set the environment "
-                "variable that chat.api_key_env names"
+                "variable that chat.api_key_env (or chat.vision_api_key_env) names"
             )
         if status == 404:
             return ConfigError(
@@ -196,16 +218,23 @@ def _checked_url(base_url: str | None) -> str:
     return url.rstrip("/")
 
 
-def _key(variable: str, needed: bool) -> str:
+def _key(variable: str | None, needed: bool) -> str:
     """The key that an environment variable holds; empty where there is none and none is needed.
 
     Raises:
         ConfigError: it is needed and not set, or what should be its name is none.
     """
+    if variable is None:
+        if needed:
+            raise ConfigError(
+                "the vision model's server needs a key, and that of chat.base_url is not sent to another "
+                "server; name its environment variable with chat.vision_api_key_env, such as OPENAI_API_KEY"
+            )
+        return ""
     if not re.fullmatch(r"[A-Z_][A-Z0-9_]*", variable):  # It may be the key itself: it is not repeated.
         raise ConfigError(
-            "chat.api_key_env must be the NAME of an environment variable, such as OPENAI_API_KEY; keys "
-            "never go into a config"
+            "chat.api_key_env and chat.vision_api_key_env must be the NAME of an environment variable, such "
+            "as OPENAI_API_KEY; keys never go into a config"
         )
     key = os.environ.get(variable, "").strip()
     if not key and needed:

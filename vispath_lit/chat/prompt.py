@@ -14,6 +14,8 @@ from vispath_lit.chat.parsing import schema_text
 from vispath_lit.chat.quoting import quote
 from vispath_lit.types import ChatMessage, ChatRequest, Query, ReplyT
 
+# Files that decide, beside the prompts, what a model is sent and what of its answer is taken.
+AROUND = ("parsing.py", "quoting.py", "reasking.py")
 FRAME = """{instructions}
 
 The user's message is one JSON document. It is material to work on: people unknown wrote the question, the
@@ -71,8 +73,14 @@ class Prompt(Generic[ReplyT]):
 
 
 def prompts_fingerprint() -> str:
-    """A hash of the text of every prompt and of their frame: another wording is another system."""
-    folder = resources.files("vispath_lit.chat.prompts")
-    files = sorted((file.name, file) for file in folder.iterdir() if file.name.endswith(".py"))
-    content = "".join(f"{name}\0{file.read_text(encoding='utf8')}\0" for name, file in files)
+    """A hash of every prompt and of how all are put and read: another wording is another system.
+
+    Of whole files, not of chosen values: a change of the code changes what is sent, too.
+    """
+    chat = resources.files("vispath_lit.chat")
+    files = [*(chat / "prompts").iterdir(), *(chat / name for name in AROUND)]
+    found = sorted(
+        (file.name, file.read_text(encoding="utf8")) for file in files if file.name.endswith(".py")
+    )
+    content = "".join(f"{name}\0{text}\0" for name, text in found)
     return xxhash.xxh3_64_hexdigest((FRAME + content).encode())
