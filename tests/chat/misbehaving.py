@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-# What the server does with a request: "ok", a status ("429", "500", "400", "401"), "quota" (a 429 for good),
+# What the server does with a request: "ok", a status ("429", "500", "400", "401", "402"), "quota" (a 429 for good),
 # "timeout", "reset", "cut" (a body cut short), "broken" (the model's JSON cut short), "schema" (JSON of
 # another shape), "huge" (10 MB), "html".
 Fault = str
@@ -90,7 +90,7 @@ def serve(
             elif kind == "timeout":
                 time.sleep(hang)
                 self.close_connection = True
-            elif kind in ("429", "500", "400", "401", "quota"):
+            elif kind in ("429", "500", "400", "401", "402", "quota"):
                 status = 429 if kind == "quota" else int(kind)
                 code = "insufficient_quota" if kind == "quota" else f"code {kind}"
                 told = {"error": {"message": f"told {kind} {self.headers['Authorization']}", "code": code}}

@@ -149,6 +149,23 @@ def test_a_spent_quota_is_not_asked_again() -> None:
     assert KEY not in reply.reason
 
 
+@pytest.mark.parametrize("fault", ["429", "quota", "402"])
+@pytest.mark.parametrize("concurrency", [1, 16])
+def test_a_server_that_gives_out_for_good_ends_the_sending(fault: str, concurrency: int) -> None:
+    """Each request under way may learn it by itself; those behind them are not sent."""
+    picture = Image.new("RGB", (2, 2))
+    with serve(say, lambda number, body: fault, seconds=0.02) as server:
+        models = [model(server.url, max_wait=0.01) for _ in range(2)]
+        client = ChatClient(*models, concurrency=concurrency)
+        replies = client.complete([request(str(i), image=picture if i % 2 else None) for i in range(60)])
+        assert 1 <= server.log.requests <= concurrency
+        told = client.complete([request("61")])[0]
+        assert server.log.requests <= concurrency
+    assert {reply.outcome for reply in (*replies, told)} == {"failed"}
+    assert all(("chat.max_wait" if fault == "429" else "quota") in reply.reason for reply in (*replies, told))
+    assert "the same command goes on" in told.reason
+
+
 def test_a_key_that_is_not_taken_ends_the_run_without_showing_it() -> None:
     with serve(say, lambda number, body: "401") as server, pytest.raises(ConfigError) as told:
         ChatClient(model(server.url)).complete([request("1")])

@@ -50,9 +50,9 @@ class Budget:
             self._requests += 1
 
     def close(self, reason: str) -> None:
-        """Nothing more goes out."""
+        """Nothing more goes out; the first reason is the one that is told."""
         with self._lock:
-            self._closed = reason
+            self._closed = self._closed or reason
 
     def unspend_call(self) -> None:
         """The request was not sent after all."""

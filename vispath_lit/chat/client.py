@@ -13,6 +13,7 @@ from vispath_lit.chat.budget import Budget
 from vispath_lit.chat.keys import request_key
 from vispath_lit.chat.ledger import Ledger
 from vispath_lit.chat.parsing import InvalidAnswerError, parse
+from vispath_lit.chat.patience import ServerClosedError
 from vispath_lit.chat.prompt import prompts_fingerprint
 from vispath_lit.chat.reasking import reask
 from vispath_lit.chat.store import AnswerStore
@@ -26,6 +27,9 @@ class ChatClient:
 
     An answer that is not valid is repaired; where that fails the model is asked once more with the error in
     words; where that fails too the request's fallback is taken and counted.
+
+    Where a server gives out for good (`ServerClosedError`) nothing more is sent, to either model: a question
+    that lacks one of its answers has failed.
 
     Every answer is kept by the content of its request, and requests of one content are sent once, also where
     they are under way at the same time.
@@ -97,6 +101,8 @@ class ChatClient:
             try:
                 answer, hit = self._answer(asked)
             except ChatError as error:
+                if isinstance(error, ServerClosedError):
+                    self._budget.close(str(error))  # Every further request would be one more refusal.
                 return ChatReply(request.fallback, "failed", calls, tokens, reason=str(error))
             calls, tokens = calls + 1, tokens + answer.prompt_tokens + answer.answer_tokens
             cached = cached and hit

@@ -18,7 +18,7 @@ from pydantic import ValidationError
 
 from vispath_lit.chat.completion import Structured, body, prompt_estimate, read_completion
 from vispath_lit.chat.http import BoundedTransport, TooLargeError
-from vispath_lit.chat.patience import Patience, TransientError, retry_after
+from vispath_lit.chat.patience import Patience, ServerClosedError, TransientError, retry_after
 from vispath_lit.errors import ChatError, ConfigError
 from vispath_lit.protocols import Sending
 from vispath_lit.types import ChatRequest, RawAnswer, ReplyT
@@ -30,7 +30,7 @@ MAX_BODY = 2 << 20  # bytes of an answer that are read
 MAX_REASON = 300  # characters of a server's error that are told
 # Statuses that may pass: a time-out on the way, a conflict, too early, too many requests.
 TRANSIENT = frozenset({408, 409, 425, 429})
-# Errors of a 429 that no waiting mends.
+# Errors of a 429 that no waiting mends, as it mends no 402 (payment required).
 SPENT = frozenset({"insufficient_quota", "billing_hard_limit_reached"})
 # Of a request that met these the server has seen nothing.
 NOT_SENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout)
@@ -172,8 +172,11 @@ class OpenAIModel:
                 f"{_without_credentials(self._url)} has no model {self._model!r} ({reason}); see to "
                 "chat.model and chat.base_url, which ends in /v1 for most servers"
             )
-        if status == 429 and error.code in SPENT:
-            return ChatError(f"the account's quota is used up ({reason})")
+        if status == 402 or (status == 429 and error.code in SPENT):
+            return ServerClosedError(
+                f"the account's quota is used up ({reason}), and nothing more is sent; the same command goes on "
+                "once there is more"
+            )
         if status in TRANSIENT or status >= 500:
             return TransientError(reason, retry_after(error.response.headers))
         return _RefusedError(reason) if status in (400, 422) else ChatError(f"the server refuses: {reason}")

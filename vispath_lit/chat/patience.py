@@ -31,6 +31,10 @@ class TransientError(Exception):
         self.wait = wait
 
 
+class ServerClosedError(ChatError):
+    """What no further request of this run can mend: a spent quota, a wait that is too long."""
+
+
 class Patience:
     """Repeats attempts at one server for all threads: while it asks to wait, nobody sends.
 
@@ -52,10 +56,11 @@ class Patience:
         """The result of the first attempt that succeeds.
 
         Raises:
-            ChatError: all attempts failed, the server asks for too long a wait, or is given up.
+            ServerClosedError: the server asks for too long a wait, or is given up.
+            ChatError: all attempts failed.
         """
         if self._failed_in_a_row >= GIVE_UP_AFTER:
-            raise ChatError(
+            raise ServerClosedError(
                 f"the server gave no answer to {GIVE_UP_AFTER} requests in a row, and nothing more is sent "
                 "to it; the same command goes on once it is well"
             )
@@ -88,8 +93,9 @@ class Patience:
         if asked is None:
             return self._backoff(state)
         if asked > self._max_wait:
-            raise ChatError(
-                f"the server asks to wait {asked:.0f} seconds, more than chat.max_wait={self._max_wait:g}"
+            raise ServerClosedError(
+                f"the server asks to wait {asked:.0f} seconds, more than chat.max_wait={self._max_wait:g}, and "
+                "nothing more is sent to it; the same command goes on after that time"
             )
         with self._lock:
             self._open_from = max(self._open_from, time.monotonic() + asked)
