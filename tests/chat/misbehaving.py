@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-# What the server does with a request: "ok", a status ("429", "500", "400", "401", "402"), "quota" (a 429 for good),
-# "timeout", "reset", "cut" (a body cut short), "broken" (the model's JSON cut short), "schema" (JSON of
-# another shape), "huge" (10 MB), "html".
+# What the server does with a request: "ok", a status ("429", "500", "400", "401", "402"), "quota" (a 429 for
+# good), "timeout", "reset", "cut" (a body cut short), "broken" (the model's JSON cut short), "schema" (JSON
+# of another shape), "huge" (10 MB), "html".
 Fault = str
 HUGE = "x" * (10 << 20)
 

@@ -155,8 +155,8 @@ def test_a_server_that_gives_out_for_good_ends_the_sending(fault: str, concurren
     """Each request under way may learn it by itself; those behind them are not sent."""
     picture = Image.new("RGB", (2, 2))
     with serve(say, lambda number, body: fault, seconds=0.02) as server:
-        models = [model(server.url, max_wait=0.01) for _ in range(2)]
-        client = ChatClient(*models, concurrency=concurrency)
+        text, vision = (model(server.url, max_wait=0.01) for _ in range(2))
+        client = ChatClient(text, vision, concurrency=concurrency)
         replies = client.complete([request(str(i), image=picture if i % 2 else None) for i in range(60)])
         assert 1 <= server.log.requests <= concurrency
         told = client.complete([request("61")])[0]

@@ -174,8 +174,8 @@ class OpenAIModel:
             )
         if status == 402 or (status == 429 and error.code in SPENT):
             return ServerClosedError(
-                f"the account's quota is used up ({reason}), and nothing more is sent; the same command goes on "
-                "once there is more"
+                f"the account's quota is used up ({reason}), and nothing more is sent; the same command goes "
+                "on once there is more"
             )
         if status in TRANSIENT or status >= 500:
             return TransientError(reason, retry_after(error.response.headers))

@@ -94,8 +94,8 @@ class Patience:
             return self._backoff(state)
         if asked > self._max_wait:
             raise ServerClosedError(
-                f"the server asks to wait {asked:.0f} seconds, more than chat.max_wait={self._max_wait:g}, and "
-                "nothing more is sent to it; the same command goes on after that time"
+                f"the server asks to wait {asked:.0f} seconds, more than chat.max_wait={self._max_wait:g}, "
+                "and nothing more is sent to it; the same command goes on after that time"
             )
         with self._lock:
             self._open_from = max(self._open_from, time.monotonic() + asked)
