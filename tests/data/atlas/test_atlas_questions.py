@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 from vispath_lit.data.atlas.questions.make import make_questions
+from vispath_lit.data.atlas.questions.paraphrases import paraphrases
 from vispath_lit.data.atlas.questions.plan import HELD_OUT_RELATIONS, Plan
-from vispath_lit.data.bench.select import Caps
+from vispath_lit.data.bench.select import WANTED, Caps
 from vispath_lit.data.questions import read_questions
 from vispath_lit.kg.frontier import follow
 from vispath_lit.kg.store import KnowledgeGraph
@@ -127,6 +128,19 @@ def test_cue_questions_come_in_pairs_of_equal_words_and_different_answers(splits
         assert first.image.read_bytes() != second.image.read_bytes()
     modes = Counter(tag for q in splits["test_cue"] for tag in q.tags if tag.startswith("cue:"))
     assert min(modes.values()) >= 0.4 * len(splits["test_cue"])
+
+
+def test_paths_that_someone_wrote_for_are_in_these_words(splits: Splits) -> None:
+    written = paraphrases("train")
+    used: Counter[str] = Counter()
+    for question in splits["train_wide"]:
+        kind = next(tag.removeprefix("image:") for tag in question.tags if tag.startswith("image:"))
+        texts = written.get((kind, tuple(relation for relation, _ in question.gold_paths[0])), ())
+        used.update(text for text in texts if text == question.text)
+    assert sum(used.values()) >= 0.3 * sum(PLAN.hops["train_wide"].values())
+    assert max(used.values()) <= WANTED
+    free = {text for texts in written.values() for text in texts}
+    assert not any(q.text in free for split in splits.keys() - {"train_wide"} for q in splits[split])
 
 
 def test_no_answer_is_too_common(splits: Splits) -> None:

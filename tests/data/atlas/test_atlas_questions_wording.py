@@ -9,6 +9,8 @@ import pytest
 from vispath_lit.data.atlas.questions import wording
 from vispath_lit.data.atlas.questions.forms import FIVE, KEPT, SLOT, phrases
 from vispath_lit.data.atlas.questions.paraphrases import paraphrases
+from vispath_lit.data.atlas.questions.plan import HELD_OUT_RELATIONS, HELD_OUT_SEQUENCES, Plan
+from vispath_lit.data.atlas.questions.starts import share
 from vispath_lit.data.atlas.questions.wording import Writer
 from vispath_lit.data.atlas.relations import RELATIONS
 
@@ -17,6 +19,8 @@ PARTS = [
 ]
 ALL = phrases(wide=True)
 SMALL_WORDS = {"of", "the", "in", "on", "to", "from", "with", "by", "has", "its", "is", "a", "about", "after"}
+
+RUN = 9  # words in a row that no two writers choose alike
 
 
 def words(text: str) -> set[str]:
@@ -102,7 +106,7 @@ def test_a_question_is_whole_sentences() -> None:
         assert "  " not in text
 
 
-@pytest.mark.parametrize("split", ["test", "val"])
+@pytest.mark.parametrize("split", ["test", "val", "train"])
 def test_paraphrases_are_for_known_relations_and_those_of_test_share_no_template(split: str) -> None:
     known = {r.id: r for r in RELATIONS}
     forms = [f for part in (ALL.of, ALL.ask, ALL.show, ALL.tell) for fs in part.values() for f in fs]
@@ -116,7 +120,21 @@ def test_paraphrases_are_for_known_relations_and_those_of_test_share_no_template
         assert known[relations[-1]].askable
         for text in found:
             assert text.endswith(("?", ".", "!"))
-            assert split == "val" or not [piece for piece in pieces if piece in text], text
+            assert split != "test" or not [piece for piece in pieces if piece in text], text
+
+
+def test_paraphrases_of_training_are_for_paths_that_training_may_see_and_not_those_of_the_other_splits() -> (
+    None
+):
+    for _, relations in paraphrases("train"):
+        assert not set(relations) & set(HELD_OUT_RELATIONS)
+        assert share(">".join(relations), Plan().seed) >= HELD_OUT_SEQUENCES
+
+    def runs(split: str) -> set[tuple[str, ...]]:
+        texts = [re.findall(r"[a-z]+", t.lower()) for found in paraphrases(split).values() for t in found]
+        return {tuple(text[i : i + RUN]) for text in texts for i in range(len(text) - RUN + 1)}
+
+    assert not runs("train") & (runs("test") | runs("val"))
 
 
 def capitals(writer: Writer, count: int = 300) -> list[str]:

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from vispath_lit.data.atlas.questions.cues import CuePick, Pair
-from vispath_lit.data.atlas.questions.paraphrases import paraphrased
+from vispath_lit.data.atlas.questions.paraphrases import Key, paraphrased, paraphrases, path_key
 from vispath_lit.data.atlas.questions.pictures import Arrow, Strip
 from vispath_lit.data.atlas.questions.plan import SPLITS
 from vispath_lit.data.atlas.questions.wording import Worded, Writer
 from vispath_lit.data.bench.leaks import tells
-from vispath_lit.data.bench.select import Pick
+from vispath_lit.data.bench.select import WANTED, Pick
 from vispath_lit.kg.store import KnowledgeGraph
 
 TRIES = 20
@@ -40,13 +41,30 @@ class Drafter:
         self._relations = [graph.relation_id(r) for r in range(graph.num_relations)]
 
     def worded(self, picks: Sequence[Pick], split: str) -> list[Draft]:
-        """The picks in words."""
-        writer = self._writer(split, 100)
+        """The picks in words: in forms, and those of train_wide by hand where someone wrote for the path."""
+        writer, free = self._writer(split, 100), self._free(picks) if split == "train_wide" else {}
         drafts = []
-        for pick in picks:
+        for at, pick in enumerate(picks):
+            if at in free:
+                drafts.append(Draft(pick, free[at], False))
+                continue
             words = self._words(writer, pick.kind, *self._names(pick), answers=[pick.entities[-1]])
             drafts.append(Draft(pick, words.text, words.new_form))
         return drafts
+
+    def _free(self, picks: Sequence[Pick]) -> dict[int, str]:
+        """Place among the picks to the question written by hand, each for `WANTED` picks at most."""
+        written, used = paraphrases("train"), Counter[Key]()
+        free: dict[int, str] = {}
+        for at, pick in enumerate(picks):
+            key = path_key(pick, self._relations)
+            texts = written.get(key, ())
+            if used[key] < WANTED * len(texts):
+                text = texts[used[key] % len(texts)]
+                used[key] += 1
+                if not tells(self._graph, text, pick.entities[-1]):
+                    free[at] = text
+        return free
 
     def paraphrased(self, picks: Sequence[Pick], split: str, count: int) -> list[Draft]:
         """Up to `count` of the picks of test or val in words written by hand for their paths."""

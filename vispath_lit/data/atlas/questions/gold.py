@@ -17,8 +17,8 @@ from vispath_lit.data.bench.walks import Ints, Walks, functional_steps, shortest
 from vispath_lit.kg.store import KnowledgeGraph
 
 DEPTH = 4
-PARAPHRASED = 6
-"""One in so many test questions, at least, is chosen because a paraphrase was written for its path."""
+PARAPHRASED = {"test": ("test", 1 / 6), "train_wide": ("train", 0.4)}
+"""Split to the paraphrases for it, and the least share of questions chosen because their path has one."""
 
 
 class GoldPaths:
@@ -80,17 +80,20 @@ class GoldPaths:
                 part = part.select(~sequence & ~relation)
             if split != "train":
                 part = part.select(np.asarray(np.isin(part.relations, self._known).all(axis=1)))
-            asked = picker.take(part, count // PARAPHRASED, self._paraphrased(hops)) if split == "test" else 0
+            asked = 0
+            if split in PARAPHRASED:
+                written, portion = PARAPHRASED[split]
+                asked = picker.take(part, int(count * portion), self._paraphrased(written, hops))
             picker.take(part, count - asked)
         if split == "train":
             trained = {r for pick in picker.picks for r in pick.relations}
             self._known = np.array(sorted(trained | set(self._held.relations.tolist())), dtype=np.int64)
         return picker.picks
 
-    def _paraphrased(self, hops: int) -> Wanted:
+    def _paraphrased(self, written: str, hops: int) -> Wanted:
         """Relation sequences with the kinds of picture for which a free paraphrase was written."""
         index = {name: r for r, name in enumerate(self._relations)}
-        found = kinds_with_paraphrase("test", hops).items()
+        found = kinds_with_paraphrase(written, hops).items()
         return {
             tuple(index[r] for r in names): kinds for names, kinds in found if all(r in index for r in names)
         }

@@ -1,7 +1,8 @@
 """Free paraphrases: whole questions written by hand for a kind of picture and a relation sequence.
 
 `paraphrases_<split>.tsv` holds kind, relation ids joined by `>`, and the question. Those of test_wording
-share no form with the templates and are used nowhere else; those of val_wording choose how to train.
+share no form with the templates and are used nowhere else; those of val_wording choose how to train. Those of
+train, a share of train_wide, were written without sight of the forms and of both others.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ Key = tuple[str, tuple[str, ...]]
 
 @cache
 def paraphrases(split: str) -> dict[Key, tuple[str, ...]]:
-    """(kind, relation ids) to the questions of test or val, in the order of the file."""
+    """(kind, relation ids) to the questions of test, val or train, in the order of the file."""
     here = files("vispath_lit.data.atlas.questions")
     text = here.joinpath(f"paraphrases_{split}.tsv").read_text(encoding="utf-8")
     found: dict[Key, list[str]] = defaultdict(list)
@@ -28,6 +29,11 @@ def paraphrases(split: str) -> dict[Key, tuple[str, ...]]:
         kind, relations, question = line.split("\t")
         found[kind, tuple(relations.split(">"))].append(question)
     return {key: tuple(questions) for key, questions in found.items()}
+
+
+def path_key(pick: Pick, names: Sequence[str]) -> Key:
+    """What a paraphrase of the pick is kept under; `names` are relation ids by index."""
+    return pick.kind, tuple(names[r] for r in pick.relations)
 
 
 def kinds_with_paraphrase(split: str, hops: int) -> dict[tuple[str, ...], frozenset[str]]:
@@ -53,7 +59,7 @@ def paraphrased(
     used: dict[Key, int] = defaultdict(int)
     found: list[tuple[int, int, Pick, str]] = []
     for order, at in enumerate(rng.permutation(len(picks)).tolist()):
-        key = (picks[at].kind, tuple(names[r] for r in picks[at].relations))
+        key = path_key(picks[at], names)
         if key in written:
             texts = written[key]
             found.append((used[key], order, picks[at], texts[used[key] % len(texts)]))
