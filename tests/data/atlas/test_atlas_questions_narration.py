@@ -219,7 +219,7 @@ def test_several_borders_in_a_row_may_share_a_clause_and_end_where_one_has_arriv
     assert 60 < sum(any(text.endswith(end) for end in ends) for text in texts) < 270
 
 
-def test_three_in_ten_questions_of_train_wide_are_narrated_and_none_of_the_others(
+def test_three_in_ten_questions_in_forms_of_train_wide_are_narrated_and_none_of_the_others(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(Narrator, "question", lambda *_: "Narrated.")

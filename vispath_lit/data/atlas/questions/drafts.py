@@ -14,8 +14,11 @@ from vispath_lit.data.atlas.questions.pictures import Arrow, Strip
 from vispath_lit.data.atlas.questions.plan import SPLITS
 from vispath_lit.data.atlas.questions.wording import Worded, Writer
 from vispath_lit.data.bench.leaks import tells
-from vispath_lit.data.bench.select import WANTED, Pick
+from vispath_lit.data.bench.select import Pick
 from vispath_lit.kg.store import KnowledgeGraph
+
+USES = 3
+"""Questions of train_wide, at most, in the same free words."""
 
 TRIES = 20
 """Wordings that are tried until one holds no name of the answer."""
@@ -41,30 +44,31 @@ class Drafter:
         self._relations = [graph.relation_id(r) for r in range(graph.num_relations)]
 
     def worded(self, picks: Sequence[Pick], split: str) -> list[Draft]:
-        """The picks in words: in forms, and those of train_wide by hand where someone wrote for the path."""
-        writer, free = self._writer(split, 100), self._free(picks) if split == "train_wide" else {}
+        """The picks in words: in forms, and those of train_wide freely where someone wrote for the path."""
+        writer, used = self._writer(split, 100), Counter[Key]()
         drafts = []
-        for at, pick in enumerate(picks):
-            if at in free:
-                drafts.append(Draft(pick, free[at], False))
+        for pick in picks:
+            free = self._freely(pick, used) if split == "train_wide" else None
+            if free is not None:
+                drafts.append(Draft(pick, free, False))
                 continue
             words = self._words(writer, pick.kind, *self._names(pick), answers=[pick.entities[-1]])
             drafts.append(Draft(pick, words.text, words.new_form))
         return drafts
 
-    def _free(self, picks: Sequence[Pick]) -> dict[int, str]:
-        """Place among the picks to the question written by hand, each for `WANTED` picks at most."""
-        written, used = paraphrases("train"), Counter[Key]()
-        free: dict[int, str] = {}
-        for at, pick in enumerate(picks):
-            key = path_key(pick, self._relations)
-            texts = written.get(key, ())
-            if used[key] < WANTED * len(texts):
-                text = texts[used[key] % len(texts)]
-                used[key] += 1
-                if not tells(self._graph, text, pick.entities[-1]):
-                    free[at] = text
-        return free
+    def _freely(self, pick: Pick, used: Counter[Key]) -> str | None:
+        """The paraphrase for a path of training, unless it tells the answer or has had its uses.
+
+        Args:
+            used: how often a paraphrase for a path was taken so far; counts on.
+        """
+        key = path_key(pick, self._relations)
+        texts = paraphrases("train").get(key, ())
+        if used[key] >= USES * len(texts):
+            return None
+        text = texts[used[key] % len(texts)]
+        used[key] += 1
+        return None if tells(self._graph, text, pick.entities[-1]) else text
 
     def paraphrased(self, picks: Sequence[Pick], split: str, count: int) -> list[Draft]:
         """Up to `count` of the picks of test or val in words written by hand for their paths."""

@@ -2,7 +2,9 @@
 
 `paraphrases_<split>.tsv` holds kind, relation ids joined by `>`, and the question. Those of test_wording
 share no form with the templates and are used nowhere else; those of val_wording choose how to train. Those of
-train, a share of train_wide, were written without sight of the forms and of both others.
+train, two in five questions of train_wide, were written one by one for given paths, without templates and
+without sight of the forms and of both others; five that shared nine words in a row with one of those were
+left out.
 """
 
 from __future__ import annotations

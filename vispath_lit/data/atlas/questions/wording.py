@@ -4,7 +4,8 @@ The start is named by what its picture shows, every middle relation becomes a no
 phrase before it, and the last relation becomes the question. Four things vary: the forms of the
 relations, how the start is introduced, whether the question is one sentence or several, and, in train_wide
 only, whether what is asked comes first, what people say around it, and whether borders are told as the steps
-of a walk over the map. A share of train_wide is not nested but narrated (`narration.py`).
+of a walk over the map. A share of train_wide is not nested but narrated (`narration.py`), and
+another is not made of forms at all (`paraphrases.py`).
 """
 
 from __future__ import annotations
@@ -25,8 +26,8 @@ CHATTY = 0.2
 """How often train_wide says something around a question."""
 
 NARRATED = 0.3
-"""The share of train_wide that tells its steps forwards: each of some three hundred told steps comes a dozen
-times, and of all training questions five in six still nest their hops, as most of the other splits do."""
+"""The share of train_wide's questions in forms that tells its steps forwards. Seven in ten of all training
+questions nest their hops, as most of the other splits do; the rest are narrated or free."""
 
 
 @dataclass(frozen=True, slots=True)
