@@ -18,7 +18,7 @@ from vispath_lit.kg.store import KnowledgeGraph
 
 DEPTH = 4
 PARAPHRASED = {"test": ("test", 1 / 6), "train_wide": ("train", 0.4)}
-"""Split to the paraphrases for it, and the share of its questions for which paths that have one come first."""
+"""Split to the paraphrases for it, and the share of questions for which paths that have one come first."""
 
 
 class GoldPaths:
