@@ -114,6 +114,30 @@ def test_the_requests_of_a_run_are_counted_over_its_sessions(tmp_path: Path) -> 
     assert AnswerStore(tmp_path / "chat").totals()["sent"] == 8
 
 
+def test_a_budget_is_the_runs_and_not_its_sessions(tmp_path: Path) -> None:
+    """A run that is killed and taken up again has spent what it has spent."""
+
+    def session(run: str = "a", calls: int | None = None, tokens: int | None = None) -> tuple[int, list[str]]:
+        model = ScriptedModel({"pick": {"choice": 1}})
+        client = ChatClient(model, None, 1, calls, tokens, tmp_path, run)
+        replies = client.complete([request(str(i), step="pick") for i in range(10)])
+        assert client.usage()["requests"] == len(model.requests)
+        return len(model.requests), [reply.reason for reply in replies if reply.outcome == "failed"]
+
+    sent, failed = session(calls=4)
+    assert (sent, len(failed)) == (4, 6)
+    sent, failed = session(calls=4)
+    assert (sent, len(failed)) == (0, 6), "what is kept is answered, and nothing more is sent"
+    assert "chat.max_calls=4 is used up" in failed[0]
+    assert "in all of its sessions" in failed[0]
+    used = AnswerStore(tmp_path / "chat").totals()["sent"]
+    assert session(calls=used + 2)[0] == 2
+    sent, failed = session(tokens=1)
+    assert (sent, len(failed)) == (0, 4)
+    assert "chat.max_tokens=1 is used up" in failed[0]
+    assert session("b", calls=3)[0] == 3, "another run has its own budget"
+
+
 def test_a_log_from_before_runs_were_told_apart_is_read(tmp_path: Path) -> None:
     with sqlite3.connect(tmp_path / NAME) as old:
         old.execute("CREATE TABLE sent (number INTEGER PRIMARY KEY, key TEXT NOT NULL, step TEXT NOT NULL)")

@@ -13,14 +13,24 @@ class Budget:
     Args:
         max_calls: requests that may go out, retries included; None is no limit.
         max_tokens: tokens from which nothing more goes out; what is under way then ends. None is no limit.
+        earlier_calls: requests that count against the limit already: of the run before it was killed.
+        earlier_tokens: the same of tokens.
     """
 
-    def __init__(self, max_calls: int | None, max_tokens: int | None) -> None:
+    def __init__(
+        self,
+        max_calls: int | None,
+        max_tokens: int | None,
+        earlier_calls: int = 0,
+        earlier_tokens: int = 0,
+    ) -> None:
         for key, value in (("max_calls", max_calls), ("max_tokens", max_tokens)):
             if value is not None and value < 1:
                 raise ConfigError(f"chat.{key} is {value}; it must be at least 1, or null for no limit")
         self._max_calls = max_calls
         self._max_tokens = max_tokens
+        self._earlier_calls = earlier_calls
+        self._earlier_tokens = earlier_tokens
         self._requests = 0
         self._tokens = 0
         self._prompt_tokens = 0
@@ -37,16 +47,15 @@ class Budget:
         with self._lock:
             if self._closed:
                 raise ChatError(self._closed)
-            if self._max_calls is not None and self._requests >= self._max_calls:
-                raise ChatError(
-                    f"chat.max_calls={self._max_calls} requests are sent; the same command with more of them "
-                    "goes on with the failed questions"
-                )
-            if self._max_tokens is not None and self._tokens >= self._max_tokens:
-                raise ChatError(
-                    f"chat.max_tokens={self._max_tokens} tokens are used; the same command with more of them "
-                    "goes on with the failed questions"
-                )
+            for key, limit, used in (
+                ("max_calls", self._max_calls, self._earlier_calls + self._requests),
+                ("max_tokens", self._max_tokens, self._earlier_tokens + self._tokens),
+            ):
+                if limit is not None and used >= limit:
+                    raise ChatError(
+                        f"chat.{key}={limit} is used up: this run has come to {used} in all of its sessions; "
+                        f"the same command with a higher chat.{key} goes on with the failed questions"
+                    )
             self._requests += 1
 
     def close(self, reason: str) -> None:

@@ -38,8 +38,9 @@ class ChatClient:
         text: the model of requests without pictures.
         vision: the model of requests with pictures; None is the text model.
         concurrency: requests under way at once, at most.
-        max_calls: requests that this process may send, retries included; None is no limit.
-        max_tokens: tokens after which nothing more is sent; None is no limit.
+        max_calls: requests that this process may send, retries included, less those of the run's earlier
+            sessions; None is no limit.
+        max_tokens: tokens after which nothing more is sent, earlier sessions' included; None is no limit.
         cache_dir: answers are kept below it; None keeps them in memory.
         run: what tells the requests of a run, in all of its sessions, from others in the log.
     """
@@ -58,11 +59,12 @@ class ChatClient:
             raise ConfigError(f"chat.concurrency is {concurrency}; it must be at least 1")
         self._text = text
         self._vision = vision or text
-        self._budget = Budget(max_calls, max_tokens)
         self._ledger = Ledger()
         self._store = AnswerStore(None if cache_dir is None else Path(cache_dir) / "chat")
         self._run = _mark(run, text) if run else ""
         self._earlier = self._store.sent_by(self._run) if run else 0
+        tokens = self._store.tokens_of(self._run) if run else 0
+        self._budget = Budget(max_calls, max_tokens, self._earlier, tokens)
         self._under_way: dict[str, Future[RawAnswer]] = {}
         self._lock = threading.Lock()
         self._pool = ThreadPoolExecutor(concurrency, "chat")

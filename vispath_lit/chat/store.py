@@ -78,6 +78,14 @@ class AnswerStore:
         """How many requests of a run all of its processes have logged."""
         return int(self._run("SELECT COUNT(*) FROM sent WHERE run = ?", run)[0][0])
 
+    def tokens_of(self, run: str) -> int:
+        """The tokens of the kept answers to them, and of their prompts."""
+        total = (
+            "SELECT COALESCE(SUM(prompt_tokens + answer_tokens), 0) FROM answers "
+            "WHERE key IN (SELECT key FROM sent WHERE run = ?)"
+        )
+        return int(self._run(total, run)[0][0])
+
     def unsent(self, key: str) -> None:
         """Takes the last such line back: nothing went out."""
         self._run("DELETE FROM sent WHERE number = (SELECT MAX(number) FROM sent WHERE key = ?)", key)
