@@ -17,9 +17,12 @@ YES = {"answerable": True, "answer": "?"}
 class DryRunModel:
     """Answers each step with its fallback, as if nothing were known; tokens are estimated from characters.
 
+    An estimate, not a bound: nothing is asked twice, no answer is long, and searches start and go where the
+    fallbacks lead. Of rivals it is none, as their fallbacks end the talk.
+
     Args:
         stops: evidence is answerable, so that a search ends at its predicted depth; else each search goes to
-            its full depth, which is the most that a run can cost.
+            its full depth.
     """
 
     def __init__(self, stops: bool = True) -> None:
