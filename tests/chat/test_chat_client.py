@@ -15,6 +15,7 @@ from vispath_lit.chat.prompts import answerability
 from vispath_lit.chat.quoting import MAX_TEXT
 from vispath_lit.chat.reasking import reask
 from vispath_lit.chat.scripted import ScriptedModel
+from vispath_lit.chat.unseen import UNSEEN
 from vispath_lit.errors import ConfigError
 from vispath_lit.types import ChatRequest, Cost, Query
 
@@ -112,6 +113,21 @@ def test_two_invalid_answers_are_the_fallback_and_counted() -> None:
     usage = client.usage()
     assert (usage["pick.calls"], usage["pick.fallback"], usage["pick.answered"]) == (3, 1, 1)
     assert usage["requests"] == 3
+
+
+def test_a_blind_model_is_asked_without_the_pictures_and_told_so() -> None:
+    text, vision = ScriptedModel({"pick": Pick(choice=3)}), ScriptedModel({})
+    client = ChatClient(text, vision, blind=True)
+    query = Query("?")
+    asked = request(query=query, image=Image.new("RGB", (8, 8)))
+    assert asked.images
+    (reply,) = client.complete([asked])
+    assert (reply.value.choice, reply.outcome) == (3, "answered")
+    (sent,) = text.requests
+    assert not sent.images
+    assert [part for one in sent.messages for part in one.parts].count(UNSEEN) == 1
+    assert client.settle([query])[0].cost == Cost(llm_calls=1, text_tokens=reply.tokens)
+    assert client.fingerprint != ChatClient(text).fingerprint
 
 
 def test_pictures_go_to_the_vision_model_and_cost_apart() -> None:

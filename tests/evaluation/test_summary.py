@@ -153,8 +153,19 @@ def test_metrics_hold_all_that_is_promised(walked: Evaluation, weaker: Evaluatio
     assert found["system"] == "walker"
     assert found["fixed"]["system"] == "weaker"
     assert found["given_start"]["comparison"]["overall"].keys() == found["comparison"]["overall"].keys()
-    with pytest.raises(DataError, match="given_nothing"):
-        assemble({"given_start": walked}, data="toy", split="test", fingerprints={})
+    with pytest.raises(DataError, match="no protocol"):
+        assemble({}, data="toy", split="test", fingerprints={})
+
+
+def test_a_main_table_that_grants_something_says_so_and_is_shown_once(
+    walked: Evaluation, weaker: Evaluation
+) -> None:
+    fixed = {"given_start": weaker}
+    found: Any = assemble({"given_start": walked}, data="toy", split="test", fingerprints={}, fixed=fixed)
+    assert found["main"] == "given_start"
+    assert found["overall"] == found["given_start"]["overall"]
+    assert {row.protocol for row in rows(found)} == {"start given"}
+    assert rows(found)[-1].cells[0].fixed == found["fixed"]["given_start"]["overall"]["hits@1"]
 
 
 def test_the_same_seed_gives_the_same_bytes(

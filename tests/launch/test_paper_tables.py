@@ -193,6 +193,10 @@ def test_plans() -> None:
     talking = plan("main", [*DATA, "chat=scripted"], [])
     assert {"vispath", "tog", "pog", "mindmap", "zero_shot", "omnisearch", "mmsearch_r1"} <= set(talking)
     assert "embedkgqa" not in talking
+    given = {name: [one for one in overrides if "given" in one] for name, overrides in talking.items()}
+    assert {name for name, found in given.items() if found == ["given=[start]"]} == {"tog", "pog", "mindmap"}
+    assert all(found in (["given=[start]"], ["given=[nothing]"]) for found in given.values())
+    assert plan("main", ["chat=scripted", "given=[]"], [])["tog"][-1] == "system=tog"
     assert next(iter(plan("ablation", [], []))) == "full system"
     beam = plan("beam", DATA, [])
     assert "m1 15" in beam
@@ -245,7 +249,12 @@ def test_parts_that_the_user_chose_stay(tmp_path: Path) -> None:
     for own in ("parts=fixed", "experiment=text_only"):
         assert "PromptedSelector" not in parts_in(plan("main", [*OPENAI, own], [])["vispath"]).values()
     weights = f"ckpt_path={tmp_path / 'x.ckpt'}"
-    assert plan("main", [*OPENAI, weights], [])["vispath"] == [*OPENAI, weights, "system=vispath"]
+    assert plan("main", [*OPENAI, weights], [])["vispath"] == [
+        *OPENAI,
+        weights,
+        "system=vispath",
+        "given=[nothing]",
+    ]
     assert plan("main", ["chat=none"], [])["vispath"] == ["chat=none", "system=vispath"]
     narrow = plan("main", [*OPENAI, "parts.search.m3=1", "parts/intent=fixed"], [])["vispath"]
     assert parts_in(narrow) == PROMPTED | {"intent": "QuestionIntent"}

@@ -156,5 +156,7 @@ def test_a_list_of_encyclopedic_vqa_is_tested_by_its_own_rule(tmp_path: Path, to
     keys += ["parts=fixed", "parts/texts=exact", "parts/grounder=name", "given=[start]", "threads=1"]
     evaluate_run(load_config("eval", keys), keys)
     metrics = read_metrics(tmp_path / "run")
+    assert metrics["main"] == "given_start"
+    assert not list(tmp_path.rglob("predictions.jsonl")), "nothing but what is given was asked"
     assert set(metrics["given_start"]["overall"]) >= {"vqa_accuracy", "hits@1"}
     assert metrics["given_start"]["intervals"]["overall"]["vqa_accuracy"] == [None, None]

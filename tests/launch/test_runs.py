@@ -18,7 +18,9 @@ from vispath_lit.launch.config import load_config
 from vispath_lit.launch.evaluate import evaluate_run
 from vispath_lit.launch.predictor import VisPath
 from vispath_lit.launch.record import read_metrics
+from vispath_lit.launch.testing import possible
 from vispath_lit.launch.train import train
+from vispath_lit.types import Question
 
 PLANETS = Path(__file__).parents[2] / "examples" / "planets"
 DATA = ["data=custom", f"data.graph={PLANETS / 'graph'}", f"data.questions={PLANETS / 'questions.jsonl'}"]
@@ -201,3 +203,11 @@ def test_a_trained_system_takes_a_prompted_judge_and_answer(checkpoint: Path) ->
     assert (asked.text, asked.statement) == ("the answer", "The paths lead to the answer.")
     assert asked.start == plain.start
     assert [str(path) for path in asked.paths]
+
+
+def test_what_no_question_can_be_given_is_left_out() -> None:
+    plain, known = Question("a", "?"), Question("b", "?", topic_entity="earth", hops=2)
+    assert possible(["start_and_depth", "start"], [plain, known]) == ["start", "start_and_depth"]
+    assert possible(["start"], [plain]) == possible([], [known]) == ["nothing"]
+    with pytest.raises(ConfigError, match="given holds 'end'"):
+        possible(["end"], [known])

@@ -17,6 +17,7 @@ from vispath_lit.chat.patience import ServerClosedError
 from vispath_lit.chat.prompt import prompts_fingerprint
 from vispath_lit.chat.reasking import reask
 from vispath_lit.chat.store import AnswerStore
+from vispath_lit.chat.unseen import without_pictures
 from vispath_lit.errors import ChatError, ConfigError
 from vispath_lit.protocols import ChatModel
 from vispath_lit.types import Bill, ChatReply, ChatRequest, Query, RawAnswer, ReplyT
@@ -43,6 +44,7 @@ class ChatClient:
         max_tokens: tokens after which nothing more is sent, earlier sessions' included; None is no limit.
         cache_dir: answers are kept below it; None keeps them in memory.
         run: what tells the requests of a run, in all of its sessions, from others in the log.
+        blind: pictures are left out, and the text model is asked what it says without seeing.
     """
 
     def __init__(
@@ -54,11 +56,13 @@ class ChatClient:
         max_tokens: int | None = None,
         cache_dir: Path | str | None = None,
         run: str = "",
+        blind: bool = False,
     ) -> None:
         if concurrency < 1:
             raise ConfigError(f"chat.concurrency is {concurrency}; it must be at least 1")
         self._text = text
-        self._vision = vision or text
+        self._vision = text if blind else vision or text
+        self._blind = blind
         self._ledger = Ledger()
         self._store = AnswerStore(None if cache_dir is None else Path(cache_dir) / "chat")
         self._run = _mark(run, text) if run else ""
@@ -71,13 +75,15 @@ class ChatClient:
 
     @property
     def fingerprint(self) -> str:
-        """The models and the wording of all prompts."""
-        return f"{self._text.fingerprint} | {self._vision.fingerprint} | prompts {prompts_fingerprint()}"
+        """The models, whether they see, and the wording of all prompts."""
+        vision = "blind" if self._blind else self._vision.fingerprint
+        return f"{self._text.fingerprint} | {vision} | prompts {prompts_fingerprint()}"
 
     def complete(self, requests: Sequence[ChatRequest[ReplyT]]) -> list[ChatReply[ReplyT]]:
         """One reply a request, in order."""
         try:
-            return list(self._pool.map(self._one, requests))
+            shown = [without_pictures(one) for one in requests] if self._blind else requests
+            return list(self._pool.map(self._one, shown))
         except BaseException:
             self._budget.close("interrupted")  # What waits to be sent is not sent.
             raise

@@ -63,15 +63,16 @@ def assemble(
     """The content of `metrics.json`.
 
     Args:
-        system: protocol to evaluation: `given_nothing` is the main table; others, such as `given_start` and
-            `given_start_and_depth`, become tables under their own name.
+        system: protocol to evaluation, of `given_nothing`, `given_start` and `given_start_and_depth`: the
+            first is the main table, and all but `given_nothing` become tables under their own name. A main
+            table that grants something is named by `main`.
         fixed: the same protocols for the system that it is compared with; its tables go under `fixed`,
             and each table of `system` gets a `comparison` with it.
         fingerprints: of graph, questions, encoders and checkpoint.
         seed: of the bootstrap.
 
     Raises:
-        DataError: `given_nothing` is missing, or the two systems answered different questions.
+        DataError: no protocol, or the two systems answered different questions.
     """
     found = _protocols(system, fixed or {}, seed)
     found |= {"data": data, "split": split, "fingerprints": dict(fingerprints)}
@@ -81,12 +82,14 @@ def assemble(
 
 
 def _protocols(system: Mapping[str, Evaluation], fixed: Mapping[str, Evaluation], seed: int) -> Table:
-    if NOTHING not in system:
-        raise DataError(f"protocols {sorted(system)}: expected {NOTHING!r}, the main table, among them")
+    if not system:
+        raise DataError("no protocol was tested: there is no main table")
+    main, evaluation = next(iter(system.items()))
     made: dict[str, Table] = {}
-    for name in track(system, f"{system[NOTHING].system}: intervals"):
+    for name in track(system, f"{evaluation.system}: intervals"):
         made[name] = tables(system[name], seed=seed)
         if name in fixed:
             made[name]["comparison"] = compare(system[name].records, fixed[name].records, seed=seed)
-    main = made.pop(NOTHING)
-    return main | dict(made)
+    if main == NOTHING:
+        return made.pop(NOTHING) | dict(made)
+    return made[main] | dict(made) | {"main": main}

@@ -64,6 +64,8 @@ class Run:
 
     def protocols(self) -> list[str]:
         """What the main table shows of it."""
+        if "main" in self.metrics:
+            return [str(self.metrics["main"])]
         given = "given_start" in self.metrics
         if self.kind in TEXT_ONLY and given:
             return ["given_start"]

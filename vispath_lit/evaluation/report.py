@@ -205,8 +205,9 @@ def _charts(metrics: Mapping[str, Any]) -> dict[str, Markup]:
 def _bars(systems: Mapping[str, Mapping[str, Any]], name: str) -> dict[str, dict[str, charts.Bar]]:
     bars: dict[str, dict[str, charts.Bar]] = {}
     for system, found in systems.items():
+        main = tables.PROTOCOLS[found.get("main", "")]
         for row in tables.rows(found, [name]):
-            if row.protocol or not row.cells:
+            if row.protocol != main or not row.cells:
                 continue
             cell = row.cells[0]
             words = (

@@ -64,16 +64,24 @@ class Row:
     cells: tuple[Cell, ...]
 
 
+def protocols(metrics: Mapping[str, Any]) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
+    """(key, what it grants in words, table) of each protocol that `metrics` holds, the main one first.
+
+    A main table that grants something stands under its own name, too, and comes once, under that.
+    """
+    for protocol, words in PROTOCOLS.items():
+        table = metrics.get(protocol) if protocol else (None if "main" in metrics else metrics)
+        if table is not None:
+            yield protocol, words, table
+
+
 def rows(metrics: Mapping[str, Any], names: Sequence[str] = HEADLINE) -> list[Row]:
     """One row for each number of hops and one for all, for each protocol that `metrics` holds.
 
     A metric that a group has no gold for has no cell.
     """
     found = []
-    for protocol, words in PROTOCOLS.items():
-        table = metrics.get(protocol) if protocol else metrics
-        if table is None:
-            continue
+    for protocol, words, table in protocols(metrics):
         fixed = metrics.get("fixed") or {}
         other = fixed.get(protocol, {}) if protocol else fixed
         for group, path in _groups(table):
@@ -99,9 +107,8 @@ def table(metrics: Mapping[str, Any]) -> Group:
 
 def _own_scores(metrics: Mapping[str, Any]) -> Iterator[str]:
     """A line a protocol of what a data set counts by a rule of its own."""
-    for protocol, words in PROTOCOLS.items():
-        found = metrics.get(protocol) if protocol else metrics
-        if found is None or "vqa_accuracy" not in found["overall"]:
+    for _, words, found in protocols(metrics):
+        if "vqa_accuracy" not in found["overall"]:
             continue
         name = f"{NAMES['vqa_accuracy']}, {words}" if words else NAMES["vqa_accuracy"]
         line = f"{name}: {percent(found['overall']['vqa_accuracy'])}"
@@ -113,9 +120,8 @@ def _own_scores(metrics: Mapping[str, Any]) -> Iterator[str]:
 
 def _pairs(metrics: Mapping[str, Any]) -> Iterator[str]:
     """A line a protocol of how many pairs of questions are right in both."""
-    for protocol, words in PROTOCOLS.items():
-        found = metrics.get(protocol) if protocol else metrics
-        if found is not None and (pairs := found.get("pairs")):
+    for _, words, found in protocols(metrics):
+        if pairs := found.get("pairs"):
             name = f"pairs right in both, {words}" if words else "pairs right in both"
             yield f"{name}: {percent(pairs['hits@1'])} of {pairs['pairs']}"
 

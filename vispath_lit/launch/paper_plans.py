@@ -10,6 +10,7 @@ from hydra.utils import get_class
 from omegaconf import DictConfig, OmegaConf
 
 from vispath_lit.errors import ConfigError
+from vispath_lit.evaluation.paper import TEXT_ONLY
 from vispath_lit.launch.config import conf_dir, load_config
 from vispath_lit.launch.evaluate import configured
 from vispath_lit.launch.parts import asks_model, parts_of
@@ -149,16 +150,20 @@ def _sees(config: DictConfig) -> bool:
 def _systems(base: Sequence[str]) -> Plan:
     """The systems of conf/system that can run so: prompted ones with a language model, trained ones never.
 
-    A system with weights of its own needs its own checkpoint: its run is named with the others.
+    A system with weights of its own needs its own checkpoint: its run is named with the others. Where calls
+    cost something, each is asked once, under the protocol that the table shows.
     """
-    talks = _talks(_chosen(base))
+    chosen = _chosen(base)
+    talks = _talks(chosen)
     found: Plan = {}
     for file in sorted((conf_dir() / "system").glob("*.yaml")):
         target = get_class(str(OmegaConf.select(OmegaConf.load(file), "_target_")))
         chat = inspect.signature(target).parameters.get("chat")
         silent = chat is None or chat.default is not inspect.Parameter.empty
         if not hasattr(target, "fit") and (talks or silent):
-            found[file.stem] = as_in_paper([*base, f"system={file.stem}"])
+            given = "given=[start]" if target.__name__ in TEXT_ONLY else "given=[nothing]"
+            asked = [given] if talks and "given" not in chosen else []
+            found[file.stem] = as_in_paper([*base, f"system={file.stem}", *asked])
     return found
 
 

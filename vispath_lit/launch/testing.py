@@ -48,7 +48,8 @@ def evaluate_systems(
     """Evaluates both systems, writes metrics, predictions and report, and prints the table.
 
     Args:
-        given: what the questions grant, keys of `PROTOCOLS`; one that no question can give is left out.
+        given: what the questions grant, keys of `PROTOCOLS`, the first of which is the main table; one that
+            no question can give is left out, and nothing is granted where none is left.
         checkpoint: its content fingerprint, for the record.
 
     Returns:
@@ -70,7 +71,7 @@ def evaluate_systems(
         record.config(plain(config))
         record.versions()
         record.fingerprints(marks)
-    protocols = _possible(given, questions)
+    protocols = possible(given, questions)
     done = _evaluate(config, world, system, questions, protocols, record, marks, fixed=False)
     other = _evaluate(config, world, fixed, questions, protocols, record, marks, fixed=True) if fixed else {}
     usages = [] if world.chat is None else gathered(dict(world.chat.usage()))
@@ -87,7 +88,8 @@ def evaluate_systems(
     if usages:
         metrics["cost"] = _with_totals(metrics["cost"], usages)
     record.metrics(metrics)
-    shown, against = done[NOTHING].records, other[NOTHING].records if other else ()
+    main = PROTOCOLS[protocols[0]]
+    shown, against = done[main].records, other[main].records if other else ()
     write_report(record.report, metrics, shown, questions, fixed=against, seed=config.seed)
     write_text(record.folder / "calibration.svg", calibration_plot(metrics))
     outputs = Path("outputs").absolute()
@@ -113,15 +115,18 @@ def _with_totals(cost: object, usages: Sequence[Mapping[str, int]]) -> dict[str,
     return {**cost, **totals, "requests_of_all_sessions": earlier + used["requests"], "chat": dict(used)}
 
 
-def _possible(given: Sequence[str], questions: Sequence[Question]) -> list[str]:
-    """The asked protocols that these questions can be asked under; the main one is always among them."""
+def possible(given: Sequence[str], questions: Sequence[Question]) -> list[str]:
+    """The asked protocols that these questions can be asked under, in the order of `PROTOCOLS`."""
     for name in given:
         if name not in PROTOCOLS:
             raise ConfigError(f"given holds {name!r}; expected some of {list(PROTOCOLS)}")
     topics = any(question.topic_entity for question in questions)
     hops = any(question.hops for question in questions)
     allowed = {"nothing": True, "start": topics, "start_and_depth": topics and hops}
-    return [name for name in PROTOCOLS if allowed[name] and (name in given or name == "nothing")]
+    found = [name for name in PROTOCOLS if allowed[name] and name in given]
+    if given and not found:
+        tell(f"no question names its start: nothing is granted, in place of {', '.join(given)}")
+    return found or ["nothing"]
 
 
 def _settings(config: DictConfig) -> str:

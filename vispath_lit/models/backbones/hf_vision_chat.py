@@ -90,7 +90,8 @@ class HuggingFaceVisionChat:
                 self._opened = _Opened(self._files, self._dtype)
             except ConfigError as error:
                 self._blind = (
-                    f"the model sees no pictures; name one that does with chat.vision_model ({error})"
+                    f"the model sees no pictures; name one that does with chat.vision_model, or "
+                    f"leave pictures out with chat.blind=true ({error})"
                 )
         if self._opened is None:
             raise ChatError(self._blind)
