@@ -26,6 +26,9 @@ BEST, WALK, LAST = "best.ckpt", "walk.ckpt", "last.ckpt"
 class Best(ModelCheckpoint):
     """Keeps the best weights by `monitor`; a resumed run takes over the best ones so far into its own folder.
 
+    Of equally good ones the later are kept, which have seen more and were trained at a lower rate: a small
+    validation set soon has all questions right.
+
     Args:
         folder: of the checkpoints.
         resumed: the checkpoint that the run goes on from; the best one is looked for beside it.
@@ -42,6 +45,13 @@ class Best(ModelCheckpoint):
         )
         self.before = None if resumed is None else best_of_walk(Path(resumed).parent)
         self.file = folder / BEST
+
+    def check_monitor_top_k(self, trainer: pl.Trainer, current: Tensor | None = None) -> bool:
+        """Whether the weights that reached `current` are to be kept."""
+        equal = current is not None and bool(current == self.best_model_score)
+        return trainer.strategy.reduce_boolean_decision(equal) or super().check_monitor_top_k(
+            trainer, current
+        )
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Names in a checkpoint may be of another machine, so only its score is taken."""
