@@ -129,6 +129,12 @@ def test_a_training_run_shows_its_fixed_system_too(runs: list[Path], tmp_path: P
     assert len(make_table("backbones", [trained], tmp_path).lines) == 1
 
 
+def test_finished_runs_stand_below_what_is_run_for_the_table(runs: list[Path], tmp_path: Path) -> None:
+    for kind in ("main", "cost"):
+        lines = make_table(kind, runs[:1], tmp_path, [*DATA, "given=[]"]).lines
+        assert [line.cells[0] for line in lines if not line.published] == ["vispath", "vispath (full)"]
+
+
 def test_the_cost_table_measures_and_cites(runs: list[Path], tmp_path: Path) -> None:
     sheet = make_table("cost", runs, tmp_path)
     assert "its tokens are of text alone" in sheet.notes[0]
@@ -318,7 +324,7 @@ def test_odd_runs_are_refused_in_one_line(runs: list[Path], tmp_path: Path) -> N
     with pytest.raises(ConfigError, match="no table is called 'x'"):
         make_table("x", runs, tmp_path)
     with pytest.raises(ConfigError, match="not both"):
-        make_table("main", runs, tmp_path, ["seed=1"])
+        make_table("beam", runs, tmp_path, ["seed=1"])
     with pytest.raises(ConfigError, match="no metric 'x'"):
         make_table("main", runs, tmp_path, metric="x")
     shorter = shutil.copytree(runs[1], tmp_path / "shorter")

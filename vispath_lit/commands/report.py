@@ -101,7 +101,8 @@ def report_compare(
 def report_table(
     kind: Annotated[str, typer.Argument(help="main, backbones, grounding, ablation, cost or beam.")],
     runs: Annotated[
-        list[Path] | None, typer.Argument(metavar="[RUN...]", help="Run folders; none runs what is missing.")
+        list[Path] | None,
+        typer.Argument(metavar="[RUN...]", help="Run folders; without any, what is missing is run."),
     ] = None,
     overrides: Overrides = None,
     vary: Annotated[list[str] | None, typer.Option(help="KEY=A,B: a run for each; repeatable.")] = None,
@@ -116,6 +117,8 @@ def report_table(
     vispath report table main outputs/eval/A outputs/eval/B
 
     vispath report table beam --set ckpt_path=best --set data.split=val
+
+    vispath report table main outputs/train/LEARNED --set chat=openai --set chat.model=NAME   (both together)
     """
     from vispath_lit.evaluation.sheets import WRITERS
     from vispath_lit.launch.main import quiet

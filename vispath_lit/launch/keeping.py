@@ -49,9 +49,9 @@ class Best(ModelCheckpoint):
     def check_monitor_top_k(self, trainer: pl.Trainer, current: Tensor | None = None) -> bool:
         """Whether the weights that reached `current` are to be kept."""
         equal = current is not None and bool(current == self.best_model_score)
-        return trainer.strategy.reduce_boolean_decision(equal) or super().check_monitor_top_k(
-            trainer, current
-        )
+        if trainer.strategy.reduce_boolean_decision(equal):
+            return True
+        return super().check_monitor_top_k(trainer, current)
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Names in a checkpoint may be of another machine, so only its score is taken."""

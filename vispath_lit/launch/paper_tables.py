@@ -71,10 +71,10 @@ def read_run(folder: Path, label: str | None = None) -> paper.Run:
     return paper.Run(folder, name, {str(key): value for key, value in config.items()}, metrics)
 
 
-def read_runs(folders: Sequence[Path]) -> list[paper.Run]:
-    """Several runs; those of one system are told apart by their folder's name."""
+def read_runs(folders: Sequence[Path], others: Sequence[paper.Run] = ()) -> list[paper.Run]:
+    """Several runs; those called as another one, or as one of `others`, are told apart by their folder's name."""
     runs = [read_run(run_folder(folder)) for folder in folders]
-    names = [run.label for run in runs]
+    names = [run.label for run in (*runs, *others)]
     return [
         read_run(run.folder, f"{run.label} ({run.folder.name})") if names.count(run.label) > 1 else run
         for run in runs
@@ -103,19 +103,22 @@ def make_table(
 
     Args:
         kind: a key of `SHEETS`.
-        runs: finished run folders; empty runs what the table needs, below `out`.
-        overrides: of `conf/eval.yaml`, for all of these runs.
+        runs: finished run folders; without any, or with overrides, what the table needs is run below `out`.
+        overrides: of `conf/eval.yaml`, for all that is run.
         vary: `KEY=A,B`: a run for each value, of several keys each combination; `beam` varies one at a time.
         metric: that the table shows; default the paper's SBERT@0.3.
 
     Raises:
-        ConfigError: an unknown table, or settings that cannot be varied.
+        ConfigError: an unknown table, settings that cannot be varied, or both runs and settings for a table
+            whose rows are all compared with the first.
     """
     if kind not in SHEETS:
         raise ConfigError(f"no table is called {kind!r}; there are {list(SHEETS)}")
-    if runs and (overrides or vary):
+    settings = bool(overrides or vary)
+    if runs and settings and kind not in WITH_FIXED:
         raise ConfigError("settings make no difference to finished runs: name runs, or settings, not both")
-    found = read_runs(runs) if runs else _run_all(plan(kind, overrides, vary), out)
+    found = _run_all(plan(kind, overrides, vary), out) if settings or not runs else []
+    found += read_runs(runs, found)
     if kind in WITH_FIXED:
         found = [one for run in found for one in with_fixed(run)]
     if not found:
