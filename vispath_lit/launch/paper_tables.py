@@ -72,7 +72,7 @@ def read_run(folder: Path, label: str | None = None) -> paper.Run:
 
 
 def read_runs(folders: Sequence[Path], others: Sequence[paper.Run] = ()) -> list[paper.Run]:
-    """Several runs; those called as another one, or as one of `others`, are told apart by their folder's name."""
+    """Several runs; those called as another one, `others` included, are told apart by their folder's name."""
     runs = [read_run(run_folder(folder)) for folder in folders]
     names = [run.label for run in (*runs, *others)]
     return [
