@@ -137,6 +137,19 @@ def test_paraphrases_of_training_are_for_paths_that_training_may_see_and_not_tho
     assert not runs("train") & (runs("test") | runs("val"))
 
 
+def test_paraphrases_of_training_hold_no_piece_of_their_forms_that_are_kept_for_the_test_splits() -> None:
+    forms = phrases()
+    for (kind, relations), texts in paraphrases("train").items():
+        lists = [forms.show[kind], forms.tell[kind]]
+        lists += [
+            part[relation] for part in (forms.of, forms.ask) for relation in relations if relation in part
+        ]
+        kept = [form.replace("{t}", SLOT) for found in lists for form in found[KEPT:FIVE]]
+        pieces = {piece.strip(" .?,").lower() for form in kept for piece in form.split(SLOT)}
+        for text in texts:
+            assert not [p for p in pieces if len(p.split()) > 2 and p in text.lower()], text
+
+
 def capitals(writer: Writer, count: int = 300) -> list[str]:
     types = ["country", "city", "timezone"]
     return [writer.question("flag", ["capital", "timezone"], types).text for _ in range(count)]

@@ -13,9 +13,6 @@ from vispath_lit.data.bench.walks import Ints, Walks
 
 Wanted = Mapping[tuple[int, ...], Collection[str]]
 
-WANTED = 3
-"""Questions with the same sequence where only some sequences are wanted."""
-
 
 @dataclass(frozen=True, slots=True)
 class Caps:
@@ -66,11 +63,12 @@ class Picker:
     _start: Counter[int] = field(default_factory=Counter)
     _taken: set[tuple[int, tuple[int, ...]]] = field(default_factory=set)
 
-    def take(self, walks: Walks, count: int, wanted: Wanted | None = None) -> int:
+    def take(self, walks: Walks, count: int, wanted: Wanted | None = None, most: int = 3) -> int:
         """Adds up to `count` of the walks, rare starts, sequences and answers first; returns how many.
 
         Args:
             wanted: relation sequence to kinds of picture; all others are passed over.
+            most: questions with the same wanted sequence, in place of the cap on sequences.
         """
         taken = 0
         if wanted is not None:
@@ -80,7 +78,10 @@ class Picker:
                 break
             entities = tuple(walks.entities[row].tolist())
             relations = tuple(walks.relations[row].tolist())
-            kind = self._room(entities, relations, None if wanted is None else wanted[relations])
+            if wanted is None:
+                kind = self._room(entities, relations, max(2, self.caps.sequence * self.size))
+            else:
+                kind = self._room(entities, relations, most, wanted[relations])
             if kind is not None and (entities[0], relations) not in self._taken:
                 self._count(entities, relations, kind)
                 self.picks.append(Pick(entities, relations, kind))
@@ -88,14 +89,18 @@ class Picker:
         return taken
 
     def _room(
-        self, entities: tuple[int, ...], relations: tuple[int, ...], wanted: Collection[str] | None
+        self,
+        entities: tuple[int, ...],
+        relations: tuple[int, ...],
+        most: float,
+        wanted: Collection[str] | None = None,
     ) -> str | None:
         """The least used kind of picture of the start, or None where a cap is reached."""
         caps, size = self.caps, self.size
         full = (
             self._answer[entities[-1]] >= max(1, int(caps.answer * size))
             or self._relation[relations[-1]] >= caps.relation * size
-            or self._sequence[relations] >= (max(2, caps.sequence * size) if wanted is None else WANTED)
+            or self._sequence[relations] >= most
             or self._start[entities[0]] >= caps.start
         )
         kinds = [k for k in self.kinds[entities[0]] if wanted is None or k in wanted]

@@ -17,7 +17,7 @@ from vispath_lit.data.bench.leaks import tells
 from vispath_lit.data.bench.select import Pick
 from vispath_lit.kg.store import KnowledgeGraph
 
-USES = 3
+USES = 2
 """Questions of train_wide, at most, in the same free words."""
 
 TRIES = 20

@@ -17,8 +17,9 @@ from vispath_lit.data.bench.walks import Ints, Walks, functional_steps, shortest
 from vispath_lit.kg.store import KnowledgeGraph
 
 DEPTH = 4
-PARAPHRASED = {"test": ("test", 1 / 6), "train_wide": ("train", 0.4)}
-"""Split to the paraphrases for it, and the share of questions for which paths that have one come first."""
+PARAPHRASED = {"test": ("test", 1 / 6, (3,)), "train_wide": ("train", 0.4, (1, 2, 3))}
+"""Split to the paraphrases for it, the share of questions for which paths that have one come first, and how
+many of these may have the same sequence: in training, each is taken once before any is taken again."""
 
 
 class GoldPaths:
@@ -80,10 +81,10 @@ class GoldPaths:
                 part = part.select(~sequence & ~relation)
             if split != "train":
                 part = part.select(np.asarray(np.isin(part.relations, self._known).all(axis=1)))
-            asked = 0
-            if split in PARAPHRASED:
-                written, portion = PARAPHRASED[split]
-                asked = picker.take(part, int(count * portion), self._paraphrased(written, hops))
+            written, portion, rounds = PARAPHRASED.get(split, ("", 0, ()))
+            free, asked = int(count * portion), 0
+            for most in rounds:
+                asked += picker.take(part, free - asked, self._paraphrased(written, hops), most)
             picker.take(part, count - asked)
         if split == "train":
             trained = {r for pick in picker.picks for r in pick.relations}
