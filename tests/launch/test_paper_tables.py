@@ -129,10 +129,46 @@ def test_a_training_run_shows_its_fixed_system_too(runs: list[Path], tmp_path: P
     assert len(make_table("backbones", [trained], tmp_path).lines) == 1
 
 
-def test_finished_runs_stand_below_what_is_run_for_the_table(runs: list[Path], tmp_path: Path) -> None:
-    for kind in ("main", "cost"):
-        lines = make_table(kind, runs[:1], tmp_path, [*DATA, "given=[]"]).lines
-        assert [line.cells[0] for line in lines if not line.published] == ["vispath", "vispath (full)"]
+def test_finished_runs_stand_below_what_is_run_for_the_table(
+    runs: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("VISPATH_CACHE", str(tmp_path / "cache"))
+    rows = {"main": ["vispath"], "cost": ["vispath"], "grounding": ["validation false", "validation true"]}
+    for kind, made in rows.items():
+        lines = make_table(kind, runs[:1], tmp_path / kind, [*DATA, "given=[]"]).lines
+        finished = "vispath" if kind == "grounding" else "vispath (full)"
+        shown = [line.cells[0] for line in lines if not line.published]
+        assert [name for name in shown if name not in made] in ([finished], ["vispath (full)"])
+        assert shown[: len(made)] == made
+
+
+def test_systems_that_ask_a_model_are_asked_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("VISPATH_CACHE", str(tmp_path / "cache"))
+    asked = [*DATA, "chat=scripted", "chat.blind=true"]
+    names = [line.cells[0] for line in make_table("main", [], tmp_path, asked).lines]
+    assert {"vispath, blind", "tog, blind, start given", "zero_shot, blind"} <= set(names)
+    for system, protocol in (("tog", "predictions.given_start"), ("vispath", "predictions")):
+        assert [file.stem for file in (tmp_path / system).glob("predictions*")] == [protocol]
+    metrics = json.loads((tmp_path / "tog" / "metrics.json").read_text())
+    assert metrics["main"] == "given_start"
+    assert metrics["cost"] == metrics["given_start"]["cost"]
+    assert "start given</h1>" in (tmp_path / "tog" / "report.html").read_text()
+
+
+def test_a_run_that_was_given_its_starts_is_not_shown_as_one_that_found_them(
+    runs: list[Path], tmp_path: Path
+) -> None:
+    given = shutil.copytree(runs[0], tmp_path / "given")
+    evaluate(given, "given=[start]")
+    assert (given / "predictions.jsonl").is_file(), "of the run before"
+    with pytest.raises(DataError, match="not tested with nothing given"):
+        compared([given, runs[1]], "hits@1", "")
+    assert "start given" in compared([given, runs[1]], "hits@1", "given_start").title
+    with pytest.raises(DataError, match="its starts were given"):
+        make_table("grounding", [given], tmp_path)
+    assert make_table("backbones", [given], tmp_path).lines[0].cells[0] == "vispath, start given"
+    assert make_table("ablation", [given, runs[1]], tmp_path).lines[1].cells[-1]
+    assert "Start given." in make_table("beam", [given], tmp_path).notes
 
 
 def test_the_cost_table_measures_and_cites(runs: list[Path], tmp_path: Path) -> None:

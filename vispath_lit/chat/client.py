@@ -17,7 +17,7 @@ from vispath_lit.chat.patience import ServerClosedError
 from vispath_lit.chat.prompt import prompts_fingerprint
 from vispath_lit.chat.reasking import reask
 from vispath_lit.chat.store import AnswerStore
-from vispath_lit.chat.unseen import without_pictures
+from vispath_lit.chat.unseen import UNSEEN, without_pictures
 from vispath_lit.errors import ChatError, ConfigError
 from vispath_lit.protocols import ChatModel
 from vispath_lit.types import Bill, ChatReply, ChatRequest, Query, RawAnswer, ReplyT
@@ -61,7 +61,7 @@ class ChatClient:
         if concurrency < 1:
             raise ConfigError(f"chat.concurrency is {concurrency}; it must be at least 1")
         self._text = text
-        self._vision = text if blind else vision or text
+        self._vision = vision or text
         self._blind = blind
         self._ledger = Ledger()
         self._store = AnswerStore(None if cache_dir is None else Path(cache_dir) / "chat")
@@ -76,7 +76,7 @@ class ChatClient:
     @property
     def fingerprint(self) -> str:
         """The models, whether they see, and the wording of all prompts."""
-        vision = "blind" if self._blind else self._vision.fingerprint
+        vision = f"blind: {UNSEEN}" if self._blind else self._vision.fingerprint
         return f"{self._text.fingerprint} | {vision} | prompts {prompts_fingerprint()}"
 
     def complete(self, requests: Sequence[ChatRequest[ReplyT]]) -> list[ChatReply[ReplyT]]:

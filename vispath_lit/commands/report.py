@@ -118,7 +118,9 @@ def report_table(
 
     vispath report table beam --set ckpt_path=best --set data.split=val
 
-    vispath report table main outputs/train/LEARNED --set chat=openai --set chat.model=NAME   (both together)
+    vispath report table main outputs/train/LEARNED --set chat=openai --set chat.model=NAME
+
+    Main, grounding and cost take finished runs and settings at once; the others one of them.
     """
     from vispath_lit.evaluation.sheets import WRITERS
     from vispath_lit.launch.main import quiet

@@ -59,13 +59,25 @@ class Run:
         return node
 
     def table(self, protocol: str) -> Mapping[str, Any] | None:
-        """The tables of a protocol; `""` is nothing given."""
+        """The tables of a protocol, None where it was not asked; `""` is nothing given."""
+        if not protocol and self.main:
+            return None
         return self.metrics.get(protocol) if protocol else self.metrics
+
+    @property
+    def main(self) -> str:
+        """The protocol of its main table; `""` is nothing given."""
+        return str(self.metrics.get("main", ""))
+
+    @property
+    def name(self) -> str:
+        """Its label, and what its main table grants."""
+        return ", ".join([self.label, *([PROTOCOLS[self.main]] if self.main else [])])
 
     def protocols(self) -> list[str]:
         """What the main table shows of it."""
-        if "main" in self.metrics:
-            return [str(self.metrics["main"])]
+        if self.main:
+            return [self.main]
         given = "given_start" in self.metrics
         if self.kind in TEXT_ONLY and given:
             return ["given_start"]
@@ -78,7 +90,7 @@ class Run:
             DataError: it has none.
         """
         file = self.folder / (f"predictions.{protocol}.jsonl" if protocol else "predictions.jsonl")
-        if not file.is_file():
+        if self.table(protocol) is None or not file.is_file():  # A file may be an earlier run's.
             words = PROTOCOLS.get(protocol) or "nothing given"
             raise DataError(f"{file}: the run was not tested with {words}; name another protocol or run")
         return read_records(file)
@@ -113,7 +125,7 @@ def backbones_sheet(runs: Sequence[Run], metric: str = "sbert@0.3") -> Sheet:
     """Tables III and IV: the same system with other language or vision models."""
     hops = _hops(runs)
     lines = [
-        Line((run.label, _text_model(run), _vision_model(run), *_by_hop(run.metrics, hops, metric)))
+        Line((run.name, _text_model(run), _vision_model(run), *_by_hop(run.metrics, hops, metric)))
         for run in runs
     ]
     return Sheet(
@@ -125,9 +137,15 @@ def backbones_sheet(runs: Sequence[Run], metric: str = "sbert@0.3") -> Sheet:
 
 
 def grounding_sheet(runs: Sequence[Run]) -> Sheet:
-    """Table V: right start entities."""
+    """Table V: right start entities.
+
+    Raises:
+        DataError: a run that found none, as its starts were given.
+    """
     lines = []
     for run in runs:
+        if run.main:
+            raise DataError(f"{run.folder}: its starts were given; test it with given=[nothing]")
         found = run.metrics["grounding"]
         checked = "yes" if run.setting("parts.search.validation") else "no"
         ends = run.metrics["intervals"]["overall"]
@@ -156,8 +174,12 @@ def grounding_sheet(runs: Sequence[Run]) -> Sheet:
 def ablation_sheet(
     runs: Sequence[Run], metric: str = "sbert@0.3", protocol: str = "", seed: int = 0
 ) -> Sheet:
-    """Table VI: the first run is the full system, each other one lacks something."""
-    sheet = comparison_sheet(runs, metric, protocol, seed)
+    """Table VI: the first run is the full system, each other one lacks something.
+
+    Args:
+        protocol: `""` is that of the first run's main table.
+    """
+    sheet = comparison_sheet(runs, metric, protocol or runs[0].main, seed)
     lines = list(sheet.lines)
     if {published.known(str(run.metrics["data"])) for run in runs} == {
         "vispath_bench"
@@ -222,7 +244,11 @@ def beam_sheet(runs: Sequence[Run], metric: str = "sbert@0.3") -> Sheet:
         f"Search settings on {_data(runs)}",
         ("setting", "default", f"{NAMES.get(metric, metric)} [95 %]", NAMES["path_hit@3"]),
         tuple(lines),
-        ("In percent, all questions; the other settings are those of the first run.", *_limits(runs)),
+        (
+            "In percent, all questions; the other settings are those of the first run.",
+            *([f"{PROTOCOLS[runs[0].main].capitalize()}."] if runs[0].main else []),
+            *_limits(runs),
+        ),
     )
 
 
@@ -313,6 +339,8 @@ def _text_model(run: Run) -> str:
 
 
 def _vision_model(run: Run) -> str:
+    if run.setting("chat.blind"):
+        return "none"
     asked = run.setting("chat.vision_model") or run.setting("chat.model")
     return _name(asked) or _name(run.setting("parts.vlm.model"))
 

@@ -99,6 +99,7 @@ def write_report(
     environment.filters |= {"percent": tables.percent, "interval": tables.interval, "p_value": tables.p_value}
     page = environment.get_template("report.html.jinja").render(
         metrics=metrics,
+        granted=tables.PROTOCOLS[metrics.get("main", "")],
         rows=tables.rows(metrics),
         names=tables.NAMES,
         headline=tables.HEADLINE,

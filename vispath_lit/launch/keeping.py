@@ -26,8 +26,8 @@ BEST, WALK, LAST = "best.ckpt", "walk.ckpt", "last.ckpt"
 class Best(ModelCheckpoint):
     """Keeps the best weights by `monitor`; a resumed run takes over the best ones so far into its own folder.
 
-    Of equally good ones the later are kept, which have seen more and were trained at a lower rate: a small
-    validation set soon has all questions right.
+    Of equally good ones the later are kept, which have seen more and, late in a schedule, were trained at a
+    lower rate: a small validation set soon has all questions right.
 
     Args:
         folder: of the checkpoints.

@@ -39,17 +39,37 @@ def plan(kind: str, overrides: Sequence[str], vary: Sequence[str]) -> Plan:
     """
     if kind == "backbones" and not vary:
         raise ConfigError("say which models: --vary chat.model=ONE,OTHER, or name finished runs")
+    found = _runs(kind, overrides, vary)
+    if kind == "backbones":
+        _check_asked(found, vary)
+    return {name: asked_once(asked) for name, asked in found.items()}
+
+
+def _runs(kind: str, overrides: Sequence[str], vary: Sequence[str]) -> Plan:
     base = as_in_paper(overrides)
     if kind == "beam":
         return _one_at_a_time(base, vary or BEAM)
     if vary:
-        found = _combinations(overrides, vary)
-        if kind == "backbones":
-            _check_asked(found, vary)
-        return found
+        return _combinations(overrides, vary)
     if kind == "grounding":
         return {f"validation {v}": [*base, f"parts.search.validation={v}"] for v in ("false", "true")}
     return _ablations(base) if kind == "ablation" else _systems(overrides)
+
+
+def asked_once(overrides: Sequence[str]) -> list[str]:
+    """A run's overrides; where calls cost something it is tested under the protocol that the tables show."""
+    chosen = _chosen(overrides)
+    if not _talks(chosen) or "given" in chosen:
+        return list(overrides)
+    text_only = _class(chosen.get("system", "vispath")) in TEXT_ONLY
+    return [*overrides, "given=[start]" if text_only else "given=[nothing]"]
+
+
+def _class(system: str) -> str:
+    """The name of the class of a choice of conf/system; empty where there is no such choice."""
+    file = conf_dir() / "system" / f"{system}.yaml"
+    target = OmegaConf.select(OmegaConf.load(file), "_target_") if file.is_file() else ""
+    return str(target).rpartition(".")[2]
 
 
 def as_in_paper(overrides: Sequence[str]) -> list[str]:
@@ -144,26 +164,23 @@ def _sees(config: DictConfig) -> bool:
     """Whether the intent looks at the picture: a prompted one, picture tokens, or a backbone that sees."""
     intent = config.parts.intent
     backbone = str(config.parts.vlm.get("_target_")).rpartition(".")[2]
-    return asks_model(intent) or bool(intent.get("image_tokens")) or backbone not in BLIND
+    prompted = asks_model(intent) and not (config.chat or {}).get("blind")
+    return prompted or bool(intent.get("image_tokens")) or backbone not in BLIND
 
 
 def _systems(base: Sequence[str]) -> Plan:
     """The systems of conf/system that can run so: prompted ones with a language model, trained ones never.
 
-    A system with weights of its own needs its own checkpoint: its run is named with the others. Where calls
-    cost something, each is asked once, under the protocol that the table shows.
+    A system with weights of its own needs its own checkpoint: its run is named with the others.
     """
-    chosen = _chosen(base)
-    talks = _talks(chosen)
+    talks = _talks(_chosen(base))
     found: Plan = {}
     for file in sorted((conf_dir() / "system").glob("*.yaml")):
         target = get_class(str(OmegaConf.select(OmegaConf.load(file), "_target_")))
         chat = inspect.signature(target).parameters.get("chat")
         silent = chat is None or chat.default is not inspect.Parameter.empty
         if not hasattr(target, "fit") and (talks or silent):
-            given = "given=[start]" if target.__name__ in TEXT_ONLY else "given=[nothing]"
-            asked = [given] if talks and "given" not in chosen else []
-            found[file.stem] = as_in_paper([*base, f"system={file.stem}", *asked])
+            found[file.stem] = as_in_paper([*base, f"system={file.stem}"])
     return found
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from omegaconf import OmegaConf
@@ -26,8 +27,10 @@ from vispath_lit.launch.paper_plans import Plan, plan
 from vispath_lit.launch.record import read_metrics, run_folder
 from vispath_lit.progress import console, printable, tell
 
+BLIND = ", blind"  # what the label of a run says whose models saw no pictures
 FOREIGN = (KeyError, TypeError, AttributeError, ValueError)  # What tables meet in files of another hand.
 WITH_FIXED = ("main", "grounding", "cost")  # tables that show a training run's fixed system too
+MIXED = WITH_FIXED  # tables whose rows stand each for itself: finished runs beside what is run for them
 SHEETS: dict[str, Callable[[Sequence[paper.Run]], Sheet]] = {
     "main": paper.main_sheet,
     "backbones": paper.backbones_sheet,
@@ -67,14 +70,16 @@ def read_run(folder: Path, label: str | None = None) -> paper.Run:
     wrong = [key for key in ("data", "split", "overall", "by_hop", "intervals", "cost") if key not in metrics]
     if wrong or not isinstance(config, dict):
         raise DataError(f"{folder}: its files are not as a run writes them ({wrong or 'config.yaml'})")
-    name = label or str(metrics["system"])
-    return paper.Run(folder, name, {str(key): value for key, value in config.items()}, metrics)
+    settings = {str(key): value for key, value in config.items()}
+    run = paper.Run(folder, label or str(metrics["system"]), settings, metrics)
+    blind = run.setting("chat.blind") and not run.label.endswith(BLIND)
+    return replace(run, label=run.label + BLIND) if blind else run
 
 
 def read_runs(folders: Sequence[Path], others: Sequence[paper.Run] = ()) -> list[paper.Run]:
     """Several runs; those called as another one, `others` included, are told apart by their folder's name."""
     runs = [read_run(run_folder(folder)) for folder in folders]
-    names = [run.label for run in (*runs, *others)]
+    names = [run.label for run in (*runs, *others)] + [str(run.metrics["system"]) for run in others]
     return [
         read_run(run.folder, f"{run.label} ({run.folder.name})") if names.count(run.label) > 1 else run
         for run in runs
@@ -110,13 +115,14 @@ def make_table(
 
     Raises:
         ConfigError: an unknown table, settings that cannot be varied, or both runs and settings for a table
-            whose rows are all compared with the first.
+            that is about the differences between them.
     """
     if kind not in SHEETS:
         raise ConfigError(f"no table is called {kind!r}; there are {list(SHEETS)}")
     settings = bool(overrides or vary)
-    if runs and settings and kind not in WITH_FIXED:
-        raise ConfigError("settings make no difference to finished runs: name runs, or settings, not both")
+    if runs and settings and kind not in MIXED:
+        raise ConfigError(f"{kind}: name runs, or settings, not both; {', '.join(MIXED)} take both")
+    read_runs(runs)  # A slip in a name is told before anything is asked and paid for.
     found = _run_all(plan(kind, overrides, vary), out) if settings or not runs else []
     found += read_runs(runs, found)
     if kind in WITH_FIXED:

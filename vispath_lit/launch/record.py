@@ -5,7 +5,7 @@ outputs/<job>/<time>/
     versions.json       Python, platform, packages
     fingerprints.json   graph, questions, encoders, checkpoint
     metrics.json        the tables (DESIGN section 5)
-    predictions.jsonl   one line a question; beside it those of other protocols and of the fixed system
+    predictions.jsonl   a line a question, nothing granted; beside it other protocols and the fixed system
     report.html         the same for people
     calibration.svg     accuracy over confidence
     supervision.json    what training questions were trained on, and which of them have no path
@@ -70,7 +70,7 @@ class RunRecord:
         write_json(self.folder / "metrics.json", found)
 
     def predictions(self, protocol: str = NOTHING, *, fixed: bool = False) -> Path:
-        """Where the evaluator writes; `predictions.jsonl` is the main table's."""
+        """Where the evaluator writes; `predictions.jsonl` has nothing granted."""
         parts = ["predictions", *(["fixed"] if fixed else []), *([] if protocol == NOTHING else [protocol])]
         return self.folder / f"{'.'.join(parts)}.jsonl"
 

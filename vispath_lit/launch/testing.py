@@ -74,6 +74,7 @@ def evaluate_systems(
     protocols = possible(given, questions)
     done = _evaluate(config, world, system, questions, protocols, record, marks, fixed=False)
     other = _evaluate(config, world, fixed, questions, protocols, record, marks, fixed=True) if fixed else {}
+    main = PROTOCOLS[protocols[0]]
     usages = [] if world.chat is None else gathered(dict(world.chat.usage()))
     if not is_first():
         return {}
@@ -87,8 +88,9 @@ def evaluate_systems(
     )
     if usages:
         metrics["cost"] = _with_totals(metrics["cost"], usages)
+        if "main" in metrics:  # The same table under its own name.
+            metrics[main] = {**metrics[main], "cost": metrics["cost"]}
     record.metrics(metrics)
-    main = PROTOCOLS[protocols[0]]
     shown, against = done[main].records, other[main].records if other else ()
     write_report(record.report, metrics, shown, questions, fixed=against, seed=config.seed)
     write_text(record.folder / "calibration.svg", calibration_plot(metrics))
@@ -123,10 +125,9 @@ def possible(given: Sequence[str], questions: Sequence[Question]) -> list[str]:
     topics = any(question.topic_entity for question in questions)
     hops = any(question.hops for question in questions)
     allowed = {"nothing": True, "start": topics, "start_and_depth": topics and hops}
-    found = [name for name in PROTOCOLS if allowed[name] and name in given]
-    if given and not found:
-        tell(f"no question names its start: nothing is granted, in place of {', '.join(given)}")
-    return found or ["nothing"]
+    if (lacking := [name for name in given if not allowed[name]]) and is_first():
+        tell(f"no question says what {' and '.join(lacking)} would grant: left out")
+    return [name for name in PROTOCOLS if allowed[name] and name in given] or ["nothing"]
 
 
 def _settings(config: DictConfig) -> str:

@@ -63,7 +63,7 @@ class Picker:
     _start: Counter[int] = field(default_factory=Counter)
     _taken: set[tuple[int, tuple[int, ...]]] = field(default_factory=set)
 
-    def take(self, walks: Walks, count: int, wanted: Wanted | None = None, most: int = 3) -> int:
+    def take(self, walks: Walks, count: int, wanted: Wanted | None = None, most: int = 1) -> int:
         """Adds up to `count` of the walks, rare starts, sequences and answers first; returns how many.
 
         Args:
@@ -71,6 +71,7 @@ class Picker:
             most: questions with the same wanted sequence, in place of the cap on sequences.
         """
         taken = 0
+        cap = max(2, self.caps.sequence * self.size) if wanted is None else most
         if wanted is not None:
             walks = walks.select(np.array([tuple(r) in wanted for r in walks.relations.tolist()], dtype=bool))
         for row in balanced_order(walks, self.rng).tolist():
@@ -78,10 +79,7 @@ class Picker:
                 break
             entities = tuple(walks.entities[row].tolist())
             relations = tuple(walks.relations[row].tolist())
-            if wanted is None:
-                kind = self._room(entities, relations, max(2, self.caps.sequence * self.size))
-            else:
-                kind = self._room(entities, relations, most, wanted[relations])
+            kind = self._room(entities, relations, cap, None if wanted is None else wanted[relations])
             if kind is not None and (entities[0], relations) not in self._taken:
                 self._count(entities, relations, kind)
                 self.picks.append(Pick(entities, relations, kind))
@@ -93,7 +91,7 @@ class Picker:
         entities: tuple[int, ...],
         relations: tuple[int, ...],
         most: float,
-        wanted: Collection[str] | None = None,
+        wanted: Collection[str] | None,
     ) -> str | None:
         """The least used kind of picture of the start, or None where a cap is reached."""
         caps, size = self.caps, self.size

@@ -98,7 +98,10 @@ class HuggingFaceChat:
             ChatError: a picture, or a prompt that is too long for the model.
         """
         if request.images:
-            raise ChatError("the model sees no pictures; name one that does with chat.vision_model")
+            raise ChatError(
+                "the model sees no pictures; name one that does with chat.vision_model, or leave pictures "
+                "out with chat.blind=true"
+            )
         with self._tokenizing:
             prompt = self._tokenizer(self._prompt(request.messages), add_special_tokens=False)["input_ids"]
         check_length(len(prompt), self._max_prompt)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,9 +18,28 @@ from vispath_lit.data.bench.walks import Ints, Walks, functional_steps, shortest
 from vispath_lit.kg.store import KnowledgeGraph
 
 DEPTH = 4
-PARAPHRASED = {"test": ("test", 1 / 6, (3,)), "train_wide": ("train", 0.4, (1, 2, 3))}
-"""Split to the paraphrases for it, the share of questions for which paths that have one come first, and how
-many of these may have the same sequence: in training, each is taken once before any is taken again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Paraphrased:
+    """Which paths that have a free paraphrase a split takes before all others.
+
+    Attributes:
+        written: the split whose paraphrases they are.
+        portion: share of the split's questions.
+        rounds: in each, how many of these questions have the same sequence by its end, at most.
+    """
+
+    written: str
+    portion: float
+    rounds: tuple[int, ...]
+
+
+PARAPHRASED = {
+    "test": Paraphrased("test", 1 / 6, (3,)),
+    # Each sequence once, then twice, and a third time where it has texts for several kinds of picture.
+    "train_wide": Paraphrased("train", 0.4, (1, 2, 3)),
+}
 
 
 class GoldPaths:
@@ -81,10 +101,11 @@ class GoldPaths:
                 part = part.select(~sequence & ~relation)
             if split != "train":
                 part = part.select(np.asarray(np.isin(part.relations, self._known).all(axis=1)))
-            written, portion, rounds = PARAPHRASED.get(split, ("", 0, ()))
-            free, asked = int(count * portion), 0
-            for most in rounds:
-                asked += picker.take(part, free - asked, self._paraphrased(written, hops), most)
+            asked = 0
+            if first := PARAPHRASED.get(split):
+                wanted = self._paraphrased(first.written, hops)
+                for most in first.rounds:
+                    asked += picker.take(part, int(count * first.portion) - asked, wanted, most)
             picker.take(part, count - asked)
         if split == "train":
             trained = {r for pick in picker.picks for r in pick.relations}

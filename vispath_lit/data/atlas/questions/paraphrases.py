@@ -2,9 +2,9 @@
 
 `paraphrases_<split>.tsv` holds kind, relation ids joined by `>`, and the question. Those of test_wording
 share no form with the templates and are used nowhere else; those of val_wording choose how to train. Those of
-train, two in five questions of train_wide, were written one by one for given paths, without templates and
-without sight of the forms and of both others; those that shared nine words in a row with one of those, or a
-piece with a form that is reserved for the test splits, were left out or changed.
+train, in which 7,206 questions of train_wide are put, were written one by one for given paths, without
+templates and without sight of the forms and of both others; those that shared nine words in a row with one of
+those, or a piece with a form that is reserved for the test splits, were left out or changed.
 """
 
 from __future__ import annotations
