@@ -88,8 +88,8 @@ def evaluate_systems(
     )
     if usages:
         metrics["cost"] = _with_totals(metrics["cost"], usages)
-        if "main" in metrics:  # The same table under its own name.
-            metrics[main] = {**metrics[main], "cost": metrics["cost"]}
+        if isinstance(same := metrics.get(main), dict):  # The main table under its own name.
+            metrics[main] = {**same, "cost": metrics["cost"]}
     record.metrics(metrics)
     shown, against = done[main].records, other[main].records if other else ()
     write_report(record.report, metrics, shown, questions, fixed=against, seed=config.seed)

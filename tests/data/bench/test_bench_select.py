@@ -6,7 +6,7 @@ from collections import Counter
 
 import numpy as np
 
-from vispath_lit.data.bench.select import Caps, Picker
+from vispath_lit.data.bench.select import Caps, Picker, Wanted
 from vispath_lit.data.bench.walks import Walks
 
 COMMON, RARE, OTHER = (0, 1), (2, 3), (4, 5)
@@ -25,7 +25,8 @@ def walks() -> Walks:
 
 
 def test_each_wanted_sequence_comes_once_before_any_comes_twice() -> None:
-    chosen, wanted = picker(), {COMMON: {"flag"}, RARE: {"flag"}}
+    chosen = picker()
+    wanted: Wanted = {COMMON: {"flag"}, RARE: {"flag"}}
     assert chosen.take(walks(), 5, wanted, most=1) == 2
     assert Counter(pick.relations for pick in chosen.picks) == {COMMON: 1, RARE: 1}
     assert chosen.take(walks(), 2, wanted, most=2) == 2
@@ -36,5 +37,6 @@ def test_each_wanted_sequence_comes_once_before_any_comes_twice() -> None:
 
 def test_what_is_not_wanted_or_has_no_wanted_picture_is_passed_over() -> None:
     chosen = picker()
-    assert chosen.take(walks(), 20, {OTHER: {"flag"}, COMMON: {"outline"}}, most=9) == 3
+    wanted: Wanted = {OTHER: {"flag"}, COMMON: {"outline"}}
+    assert chosen.take(walks(), 20, wanted, most=9) == 3
     assert {pick.relations for pick in chosen.picks} == {OTHER}
