@@ -14,8 +14,7 @@ from vispath_lit.cli import app
 from vispath_lit.errors import ConfigError, DataError
 from vispath_lit.evaluation import paper, published
 from vispath_lit.launch.config import load_config
-from vispath_lit.launch.evaluate import configured, evaluate_run
-from vispath_lit.launch.paper_plans import plan
+from vispath_lit.launch.evaluate import evaluate_run
 from vispath_lit.launch.paper_tables import SHEETS, compared, make_table, read_run, read_runs
 
 PLANETS = Path(__file__).parents[2] / "examples" / "planets"
@@ -147,6 +146,10 @@ def test_systems_that_ask_a_model_are_asked_once(tmp_path: Path, monkeypatch: py
     asked = [*DATA, "chat=scripted", "chat.blind=true"]
     names = [line.cells[0] for line in make_table("main", [], tmp_path, asked).lines]
     assert {"vispath, blind", "tog, blind, start given", "zero_shot, blind"} <= set(names)
+    twice = [
+        run.label for run in read_runs([tmp_path / "tog", shutil.copytree(tmp_path / "tog", tmp_path / "x")])
+    ]
+    assert twice == ["Think-on-Graph, blind (tog)", "Think-on-Graph, blind (x)"]
     for system, protocol in (("tog", "predictions.given_start"), ("vispath", "predictions")):
         assert [file.stem for file in (tmp_path / system).glob("predictions*")] == [protocol]
     metrics = json.loads((tmp_path / "tog" / "metrics.json").read_text())
@@ -228,106 +231,6 @@ def test_what_is_missing_is_run_once(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert {file: file.stat().st_mtime_ns for file in stamps} == stamps
     with pytest.raises(DataError, match="none of the runs"):
         make_table("grounding", [], tmp_path / "tables", [*DATA, "seed=1"])
-
-
-def test_plans() -> None:
-    assert list(plan("main", DATA, [])) == ["vispath"]
-    talking = plan("main", [*DATA, "chat=scripted"], [])
-    assert {"vispath", "tog", "pog", "mindmap", "zero_shot", "omnisearch", "mmsearch_r1"} <= set(talking)
-    assert "embedkgqa" not in talking
-    given = {name: [one for one in overrides if "given" in one] for name, overrides in talking.items()}
-    assert {name for name, found in given.items() if found == ["given=[start]"]} == {"tog", "pog", "mindmap"}
-    assert all(found in (["given=[start]"], ["given=[nothing]"]) for found in given.values())
-    assert plan("main", ["chat=scripted", "given=[]"], [])["tog"][-1] == "system=tog"
-    assert next(iter(plan("ablation", [], []))) == "full system"
-    beam = plan("beam", DATA, [])
-    assert "m1 15" in beam
-    assert beam["m3 5"] == [*DATA, "parts.search.m3=5"]
-    assert len(beam) == 1 + 2 * 3 or len(beam) == 1 + 2 + 2 + 2
-    assert list(plan("backbones", ["chat=openai"], ["chat.model=a,b", "chat.vision_model=c"])) == [
-        "model a, vision_model c",
-        "model b, vision_model c",
-    ]
-    for wrong in (["chat.model"], ["=a"], ["k="]):
-        with pytest.raises(ConfigError, match="--vary"):
-            plan("backbones", [], wrong)
-    with pytest.raises(ConfigError, match="which models"):
-        plan("backbones", [], [])
-
-
-PROMPTED = {
-    "analyzer": "PromptedAnalyzer",
-    "grounder": "PromptedGrounder",
-    "intent": "PromptedIntent",
-    "examiner": "PromptedExaminer",
-    "judge": "PromptedJudge",
-    "selector": "PromptedSelector",
-}
-RIVALS = {"tog", "pog", "mindmap", "zero_shot", "omnisearch", "mmsearch_r1"}
-OPENAI = ["chat=openai", "chat.model=m"]
-
-
-def parts_in(overrides: list[str]) -> dict[str, str]:
-    """The classes of the parts that a run of a plan is built from, by those the paper prompts."""
-    config, _ = configured(load_config("eval", overrides), overrides)
-    return {name: config.parts[name]._target_.rpartition(".")[2] for name in PROMPTED}
-
-
-@pytest.mark.parametrize("kind", ["main", "cost", "grounding", "ablation", "beam"])
-def test_with_a_language_model_vispath_is_the_papers(kind: str) -> None:
-    label, overrides = next(
-        (label, run) for label, run in plan(kind, OPENAI, []).items() if label not in RIVALS
-    )
-    assert parts_in(overrides) == PROMPTED, label
-    config = load_config("eval", overrides)
-    assert (config.parts.search.d_max, config.parts.search.inverse, config.parts.search.backtrack) == (
-        3,
-        False,
-        True,
-    )
-
-
-def test_parts_that_the_user_chose_stay(tmp_path: Path) -> None:
-    for own in ("parts=fixed", "experiment=text_only"):
-        assert "PromptedSelector" not in parts_in(plan("main", [*OPENAI, own], [])["vispath"]).values()
-    weights = f"ckpt_path={tmp_path / 'x.ckpt'}"
-    assert plan("main", [*OPENAI, weights], [])["vispath"] == [
-        *OPENAI,
-        weights,
-        "system=vispath",
-        "given=[nothing]",
-    ]
-    assert plan("main", ["chat=none"], [])["vispath"] == ["chat=none", "system=vispath"]
-    narrow = plan("main", [*OPENAI, "parts.search.m3=1", "parts/intent=fixed"], [])["vispath"]
-    assert parts_in(narrow) == PROMPTED | {"intent": "QuestionIntent"}
-    assert load_config("eval", narrow).parts.search.m3 == 1
-
-
-def test_language_models_are_compared_where_something_asks_them() -> None:
-    for held, varied in (("vision_model", "model"), ("model", "vision_model")):
-        runs = plan("backbones", ["chat=openai", f"chat.{held}=X"], [f"chat.{varied}=A,B"])
-        assert list(runs) == [f"{varied} A", f"{varied} B"]
-        for overrides, name in zip(runs.values(), "AB", strict=True):
-            config = load_config("eval", overrides)
-            assert (config.chat[held], config.chat[varied]) == ("X", name)
-            assert parts_in(overrides) == PROMPTED
-    assert list(plan("backbones", ["chat.vision_model=v"], ["chat=openai,hf_local", "chat.model=A"]))
-    assert len(plan("backbones", ["chat=openai", "system=tog"], ["chat.model=A,B"])) == 2
-    with pytest.raises(ConfigError, match=r"nothing depends on chat\.model.*--set parts=prompted"):
-        plan("backbones", ["chat=openai", "parts=fixed"], ["chat.model=A,B"])
-    with pytest.raises(ConfigError, match="no back end is chosen: say --set chat=openai"):
-        plan("backbones", [], ["chat.model=A,B"])
-
-
-def test_an_ablation_takes_away_only_what_is_there(capsys: pytest.CaptureFixture[str]) -> None:
-    assert len(plan("ablation", OPENAI, [])) == 5
-    assert capsys.readouterr().err == ""
-    assert "without visual intent" not in plan("ablation", [], [])
-    assert "without visual intent: left out, as the full system has none" in capsys.readouterr().err
-    learned = plan("ablation", ["parts=learned"], [])  # words alone, and no validation
-    assert list(learned) == ["full system", "without chain pruning", "without evidence checking"]
-    seeing = plan("ablation", ["parts=learned", "parts.intent.image_tokens=4"], [])
-    assert "without visual intent" in seeing
 
 
 def test_odd_runs_are_refused_in_one_line(runs: list[Path], tmp_path: Path) -> None:

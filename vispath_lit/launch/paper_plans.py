@@ -122,7 +122,10 @@ def _check_asked(found: Plan, vary: Sequence[str]) -> None:
     for overrides in found.values() if keys else ():
         if not _talks(_chosen(overrides)):
             raise ConfigError(f"{keys[0]} is varied, but no back end is chosen: say --set chat=openai")
-        if not _asks(_config(overrides)):
+        config = _config(overrides)
+        if config.chat.get("blind") and all(key.startswith("chat.vision_") for key in keys):
+            raise ConfigError(f"nothing depends on {keys[0]}: pictures are left out (chat.blind)")
+        if not _asks(config):
             raise ConfigError(
                 f"nothing depends on {keys[0]}: no part of the system is prompted; say --set parts=prompted, "
                 "or leave out parts, ckpt_path and experiment"

@@ -72,16 +72,19 @@ def read_run(folder: Path, label: str | None = None) -> paper.Run:
         raise DataError(f"{folder}: its files are not as a run writes them ({wrong or 'config.yaml'})")
     settings = {str(key): value for key, value in config.items()}
     run = paper.Run(folder, label or str(metrics["system"]), settings, metrics)
-    blind = run.setting("chat.blind") and not run.label.endswith(BLIND)
-    return replace(run, label=run.label + BLIND) if blind else run
+    return replace(run, label=run.label + BLIND) if run.setting("chat.blind") else run
 
 
-def read_runs(folders: Sequence[Path], others: Sequence[paper.Run] = ()) -> list[paper.Run]:
-    """Several runs; those called as another one, `others` included, are told apart by their folder's name."""
-    runs = [read_run(run_folder(folder)) for folder in folders]
+def read_runs(folders: Sequence[Path]) -> list[paper.Run]:
+    """Several runs, told apart."""
+    return told_apart([read_run(run_folder(folder)) for folder in folders])
+
+
+def told_apart(runs: Sequence[paper.Run], others: Sequence[paper.Run] = ()) -> list[paper.Run]:
+    """The runs; those called as another one, `others` included, get their folder's name."""
     names = [run.label for run in (*runs, *others)] + [str(run.metrics["system"]) for run in others]
     return [
-        read_run(run.folder, f"{run.label} ({run.folder.name})") if names.count(run.label) > 1 else run
+        replace(run, label=f"{run.label} ({run.folder.name})") if names.count(run.label) > 1 else run
         for run in runs
     ]
 
@@ -122,9 +125,10 @@ def make_table(
     settings = bool(overrides or vary)
     if runs and settings and kind not in MIXED:
         raise ConfigError(f"{kind}: name runs, or settings, not both; {', '.join(MIXED)} take both")
-    read_runs(runs)  # A slip in a name is told before anything is asked and paid for.
+    # First what is finished: a slip in a name is told before anything is asked and paid for.
+    finished = [read_run(run_folder(folder)) for folder in runs]
     found = _run_all(plan(kind, overrides, vary), out) if settings or not runs else []
-    found += read_runs(runs, found)
+    found += told_apart(finished, found)
     if kind in WITH_FIXED:
         found = [one for run in found for one in with_fixed(run)]
     if not found:

@@ -139,7 +139,9 @@ def test_paths_that_someone_wrote_for_are_in_these_words(splits: Splits) -> None
         kind = next(tag.removeprefix("image:") for tag in question.tags if tag.startswith("image:"))
         texts = written.get((kind, tuple(relation for relation, _ in question.gold_paths[0])), ())
         used.update(text for text in texts if text == question.text)
-    assert sum(used.values()) >= 0.5 * sum(PLAN.hops["train_wide"].values()), "0.38 where none are looked for"
+    assert sum(used.values()) >= 0.62 * sum(PLAN.hops["train_wide"].values()), (
+        "0.56 where none are looked for"
+    )
     assert max(used.values()) <= USES
     free = {text for texts in written.values() for text in texts}
     assert not any(q.text in free for split in splits.keys() - {"train_wide"} for q in splits[split])

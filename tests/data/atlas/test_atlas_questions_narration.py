@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -92,18 +92,22 @@ def test_no_told_step_repeats_a_form_that_is_kept_for_the_test_splits() -> None:
     for relation in {*STEPS.told, *STEPS.close} & {*ALL.of, *ALL.ask}:
         kept = [*ALL.of.get(relation, ())[KEPT:FIVE], *ALL.ask.get(relation, ())[KEPT:FIVE]]
         mine = [forms.get(relation, ()) for forms in (STEPS.told, STEPS.seek, STEPS.close)]
-        _assert_apart((form for forms in mine for form in forms), kept)
+        assert not too_like((form for forms in mine for form in forms), kept)
     for sector in SECTORS:
         borders = [ALL.of[f"borders_{sector}"][KEPT:FIVE], ALL.ask[f"borders_{sector}"][KEPT:FIVE]]
-        _assert_apart(STEPS.told[BORDERS], [form for forms in borders for form in forms])
+        assert not too_like(STEPS.told[BORDERS], [form for forms in borders for form in forms])
     for kind, names in STEPS.frame["names"].items():
-        _assert_apart(names, ALL.show[kind][KEPT:FIVE])
+        assert not too_like(names, ALL.show[kind][KEPT:FIVE])
+    assert too_like(["the land that {x} buys from"], ["the land that {x} buys most from"])
 
 
-def _assert_apart(mine: Iterable[str], kept: Iterable[str]) -> None:
-    for form in mine:
-        for other in kept:
-            assert len(words(form) & words(other)) < 0.75 * len(words(form) | words(other)), form
+def too_like(mine: Iterable[str], kept: Sequence[str]) -> list[str]:
+    """The forms that share three in four of their words with one that is kept."""
+    return [
+        form
+        for form in mine
+        if any(len(words(form) & words(o)) >= 0.75 * len(words(form) | words(o)) for o in kept)
+    ]
 
 
 def test_narrated_questions_never_use_the_forms_kept_for_the_test_splits() -> None:
